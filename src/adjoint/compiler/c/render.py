@@ -26,6 +26,13 @@ from adjoint.compiler.c.scope import (
     copied,
 )
 from adjoint.compiler.c.tapes import TAPE_DECLARED
+from adjoint.compiler.c.threads import (
+    joining,
+    joining_name,
+    own_arguments,
+    own_memory,
+    sharing,
+)
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.loops import Kernel, Total
 from adjoint.compiler.memory import THREADS, Layout
@@ -34,7 +41,7 @@ from adjoint.compiler.plan import Call, Callback, Nested, Operand
 from adjoint.compiler.sweeps import Sweep
 from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES
-from adjoint.graph.ir import Node, Value
+from adjoint.graph.ir import Value
 
 # Compilers take more than linear time for long functions:
 _FEW = 8  # kernels that may become part of the function that calls them
@@ -49,6 +56,7 @@ class Renderer:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.functions: dict[str, str] = {}  # text, but for the name, -> name
+        self.totals: dict[str, str] = {}  # the same of those that join accumulators
         self.parts: list[str] = []  # functions of some of the steps of a long segment
         self.regions = Regions(table, self.steps)
 
@@ -115,70 +123,37 @@ class Renderer:
             kept = "static _Thread_local " if threads * made.partial > _STACK else ""
             lines.append(f"{kept}double room[{threads * made.partial}];")
             lines.append("double *const partial = room;")  # of this thread, for all of them
-        alone = self._call(name, scope, made, "0", str(made.rows), "partial", "0")
-        if not parallel:
-            lines.append(alone)
+        rows, stride = str(made.rows), str(_stride(made))
+        own = own_arguments(made, "partial", own_memory(made))
+        if parallel:
+            little = _is_little(made, largest) if is_open(made.work) else "0"
+            given = [little, rows, *own, stride, str(made.scratch), "&threads"]
+            lines.append("int threads;")  # as many as there are, perhaps fewer than asked for
+            lines.append(self._call(self._sharing(made, name), scope, made, given))
         else:
-            partial = f"partial + thread * {_stride(made)}"
-            lines.append("int threads = 1;")  # as many as there are, perhaps fewer than asked for
-            if is_open(made.work):
-                lines.append(f"if ({_is_little(made, largest)}) {alone}\n  else")
-            lines += [
-                "#pragma omp parallel num_threads(THREADS)",
-                "{ const long thread = THREAD, count = COUNT;",
-                "  if (thread == 0) threads = count;",
-                f"  const long step = ({made.rows} + count - 1) / count;",
-                f"  const long low = SMALLER(thread * step, {made.rows});",
-                f"  const long high = SMALLER(low + step, {made.rows});",
-                f"  {self._call(name, scope, made, 'low', 'high', partial, 'thread')}",
-                "}",
-            ]
-        lines += self._totals(scope, made, "threads" if parallel else "1", _stride(made))
+            lines.append(self._call(name, scope, made, ["0", rows, *own]))
+        lines += self._totals(scope, made, "threads" if parallel else "1", stride)
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
-    def _call(
-        self, name: str, scope: Scope, made: Kernel, low: str, high: str, partial: str,
-        thread: str = "0",
-    ) -> str:  # fmt: skip
-        given = [scope.operand(Operand(v, n, v.shape, ())) for v, n in made.pointers.items()]
-        given += [low, high]
-        if made.partials:
-            given.append(partial)
-        if made.checks:
-            given.append("status")
-        if made.rooms():
-            own = made.partial if is_open(made.partial) else 0
-            given.append(f"scratch + {thread} * {made.scratch} + {own}")
-        return f"{name}({', '.join([*given, *self.table.sizes])});"
+    def _sharing(self, made: Kernel, name: str) -> str:
+        """The name of the function by which threads share the rows of a kernel."""
+        text = sharing(made, name, self.table.sizes)
+        return self.functions.setdefault(text, f"{name}_shared")
 
-    def _totals(self, scope: Scope, made: Kernel, threads: str, apart: int) -> list[str]:
-        """Join the accumulators of threads, `apart` from each other, always in the same order."""
+    def _call(self, name: str, scope: Scope, made: Kernel, given: Sequence[str]) -> str:
+        """A call of a function of the arrays of a kernel, of more, and of the open sizes."""
+        arrays = [scope.operand(Operand(v, n, v.shape, ())) for v, n in made.pointers.items()]
+        return f"{name}({', '.join([*arrays, *given, *self.table.sizes])});"
+
+    def _totals(self, scope: Scope, made: Kernel, threads: str, apart: str) -> list[str]:
+        """Join the accumulators of threads, `apart` from each other."""
         lines, offset = [], 0
         for total, count in made.partials:
-            c_type, accumulator, node = total.c_type, ACCUMULATORS[total.kind], total.node
-            out = C_TYPES[node.output.dtype.name]
-            to = f"{out} *const to = {scope.pointer(node.output)};"
-
-            def result(k: str, one: str, node: Node = node) -> str:
-                return f"to[{k}] = {shaping.finished(scope.layout.plan, node, one)};"
-
-            first = f"((const {c_type} *)partial)"
-            if threads == "1" and type(count) is int and count == 1:
-                lines.append(f"{{ {to} {result('0', f'{first}[{offset}]')} }}")
-            elif threads == "1":
-                one = result("k", f"{first}[{offset} + k]")
-                lines.append(f"{{ {to} for (long k = 0; k < {count}; k++) {one} }}")
-            else:
-                one = f"{first}[t * {apart} + {offset} + k]"
-                lines += [
-                    f"{{ {to}",
-                    f"for (long k = 0; k < {count}; k++) {{",
-                    f"  {c_type} total = {accumulator.start(c_type)};",
-                    f"  for (long t = 0; t < {threads}; t++) {{ const {c_type} one = {one}; "
-                    f"{accumulator.take.format(acc='total', v='one')} }}",
-                    f"  {result('k', 'total')}",
-                    "} }",
-                ]
+            name = self.totals.setdefault(joining(total), joining_name(total))
+            given = [scope.pointer(total.node.output), f"({total.c_type} *)partial + {offset}"]
+            given += [str(count), threads, apart]
+            given += [shaping.divisor(scope.layout.plan, total.node)] * (total.kind == "mean")
+            lines.append(f"{name}({', '.join(given)});")
             offset += count
         return lines
 
@@ -220,7 +195,8 @@ class Renderer:
                 begin.append(f"double *const all{place} = (double *)(own + {places[place]});")
                 begin.append(f"double *const one{place} = all{place} + {made.partial};")
                 begin += _started(made, f"all{place}")
-            each.append(self._call(self.function(made), inner, made, "low", "high", f"one{place}"))
+            given = ["low", "high", *own_arguments(made, f"one{place}", own_memory(made))]
+            each.append(self._call(self.function(made), inner, made, given))
             each += _merged(made, f"all{place}", f"one{place}")
         lines += [
             f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {AWAKE})",
@@ -240,7 +216,7 @@ class Renderer:
         for place, made in sweep.kernels.items():
             if made.partials:
                 lines.append(f"{{ double *const partial = (double *)(room + {places[place]});")
-                lines += [*self._totals(scope, made, "threads", sweep.room // 8), "}"]
+                lines += [*self._totals(scope, made, "threads", str(sweep.room // 8)), "}"]
         for value in sweep.sums:
             lines += _swept_sum(scope, sweep, value)
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
@@ -348,7 +324,8 @@ def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
     if not texts:
         return "", names
     apart = "APART " if len(renderer.functions) > _FEW else ""
-    kernels = [text.replace("NAME", apart + name, 1) for text, name in renderer.functions.items()]
+    functions = renderer.totals | renderer.functions
+    kernels = [text.replace("NAME", apart + name, 1) for text, name in functions.items()]
     body = "\n".join([*kernels, *renderer.parts, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
     needed += TAPE_DECLARED if scope.tapes else ""

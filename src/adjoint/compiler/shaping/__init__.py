@@ -20,7 +20,7 @@ from adjoint.compiler.loops import Kernel, ends_early
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.bands import make_bands
-from adjoint.compiler.shaping.building import build_loops, finished
+from adjoint.compiler.shaping.building import build_loops, divisor
 from adjoint.compiler.shaping.bytes import widen_bytes
 from adjoint.compiler.shaping.calling import call_apart
 from adjoint.compiler.shaping.draft import Draft, NotTurned, Turned
@@ -133,5 +133,5 @@ PASSES: tuple[Pass, ...] = (
 
 __all__ = [
     "MOST_PARTIAL", "PASSES", "SHORT", "SHORT_EXAMPLE", "Draft", "NotTurned", "Turned", "Version",
-    "finished", "kernel", "versions",
+    "divisor", "kernel", "versions",
 ]  # fmt: skip

@@ -214,10 +214,15 @@ def _finish(draft: Draft, band: Band, cells: dict[str, Cell]) -> list[Statement]
 def finished(plan: Plan, node: Node, name: str) -> str:
     """The result of a reduction from its accumulator."""
     definition = plan.definitions[node]
-    if not isinstance(definition, Reduction) or definition.kind != "mean":
-        return name
-    count = math.prod(definition.source.shape) // max(math.prod(node.output.shape), 1)
-    return f"{name} / (double){count}" if is_open(count) else f"{name} / {count}.0"
+    is_mean = isinstance(definition, Reduction) and definition.kind == "mean"
+    return f"{name} / {divisor(plan, node)}" if is_mean else name
+
+
+def divisor(plan: Plan, node: Node) -> str:
+    """What a mean divides its sum by."""
+    shape = plan.definitions[node].source.shape
+    count = math.prod(shape) // max(math.prod(node.output.shape), 1)
+    return f"(double){count}" if is_open(count) else f"{count}.0"
 
 
 def _declare_partials(draft: Draft) -> None:

@@ -1,0 +1,85 @@
+"""C functions around kernels, each written once for all steps that use it: threads share the rows
+of a kernel, and the accumulators of threads become one result.
+
+In every step anew, a parallel region is a function that the compiler makes of it, and takes longer
+to compile than the calls of a whole program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adjoint.compiler.accumulators import ACCUMULATORS
+from adjoint.compiler.loops import Kernel, Total
+from adjoint.core.sizes import is_open
+from adjoint.elements.numbers import C_TYPES
+
+
+def own_arguments(made: Kernel, partial: str, scratch: str, status: str = "status") -> list[str]:
+    """What a kernel is given beside its arrays and rows: accumulators, a word for errors, memory of
+    open size.
+    """
+    asked = ((made.partials, partial), (made.checks, status), (made.rooms(), scratch))
+    return [text for wanted, text in asked if wanted]
+
+
+def own_memory(made: Kernel) -> str:
+    """Where the memory of open size of a kernel begins: behind its accumulators, if they are so."""
+    return f"scratch + {made.partial}" if is_open(made.partial) else "scratch"
+
+
+def sharing(made: Kernel, name: str, sizes: Sequence[str]) -> str:
+    """The function NAME by which threads share the rows of a kernel in equal parts; if there is
+    little to do, one of them has them all. It says how many there were.
+    """
+    kinds = [C_TYPES[v.dtype.name] for v in made.pointers]
+    arrays = [f"p{k}" for k in range(len(kinds))]
+    arguments = [f"{kind} *{p}" for kind, p in zip(kinds, arrays, strict=True)]
+    arguments += ["const int little", "const long rows"]
+    arguments += own_arguments(made, "double *partial", "double *scratch", "int *status")
+    arguments += ["const long stride", "const long each", "int *threads"]
+    arguments += [f"const long {size}" for size in sizes]
+
+    def call(low: str, high: str, thread: str) -> str:
+        mine = own_arguments(made, f"partial + {thread} * stride", f"scratch + {thread} * each")
+        return f"{name}({', '.join([*arrays, low, high, *mine, *sizes])});"
+
+    return f"""static void NAME({", ".join(arguments)}) {{
+  int found = 1;
+  (void)stride; (void)each;
+  if (little) {call("0", "rows", "0")}
+  else
+  #pragma omp parallel num_threads(THREADS)
+  {{ const long thread = THREAD, count = COUNT;
+    if (thread == 0) found = count;
+    const long step = (rows + count - 1) / count;
+    const long low = SMALLER(thread * step, rows);
+    const long high = SMALLER(low + step, rows);
+    {call("low", "high", "thread")}
+  }}
+  *threads = found;
+}}
+"""
+
+
+def joining_name(total: Total) -> str:
+    """The name of the function that joins accumulators of a kind: total_sum_double_double."""
+    out = C_TYPES[total.node.output.dtype.name]
+    return "_".join(("total", total.kind, total.c_type, out)).replace(" ", "_")
+
+
+def joining(total: Total) -> str:
+    """The function that joins accumulators of a kind: those of threads, `apart` from each other,
+    are taken in by those of the first one, always in the same order.
+    """
+    c_type, way = total.c_type, ACCUMULATORS[total.kind]
+    divides = total.kind == "mean"
+    divisor, divided = (", const double divisor", " / divisor") if divides else ("", "")
+    take = way.take.format(acc="from[k]", v="one")
+    return f"""static void NAME({C_TYPES[total.node.output.dtype.name]} *restrict to, \
+{c_type} *restrict from, const long count, const long threads, const long apart{divisor}) {{
+  for (long t = 1; t < threads; t++)
+    for (long k = 0; k < count; k++) {{ const {c_type} one = from[t * apart + k]; {take} }}
+  for (long k = 0; k < count; k++) to[k] = from[k]{divided};
+}}
+"""
