@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.core.quiet import NO_MODULE, hush_modules
 
 X = ad.tensor([0.0, 1.0, -1.0], dtype=ad.float64)
 INF = float("inf")
@@ -103,3 +108,31 @@ def test_errors_in_backward_name_the_users_line() -> None:
     y.mul_(2)
     with pytest.raises(RuntimeError, match=r"test_quiet\.py"):
         y.sum().backward()
+
+
+def test_a_module_that_is_being_imported_keeps_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it defines afterwards is known by that name: threads may ask for operators first."""
+    begins, goes_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(threading, "slow_import", (begins, goes_on), raising=False)
+    (tmp_path / "slow_rules").mkdir()
+    (tmp_path / "slow_rules" / "__init__.py").write_text("")
+    (tmp_path / "slow_rules" / "family.py").write_text(
+        "import threading\n"
+        "begins, goes_on = threading.slow_import\n"
+        "begins.set()\n"
+        "assert goes_on.wait(60)\n"
+        "def rule():\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    other = threading.Thread(target=importlib.import_module, args=("slow_rules.family",))
+    other.start()
+    assert begins.wait(60)
+    hush_modules("slow_rules")
+    goes_on.set()
+    other.join(60)
+    module = sys.modules["slow_rules.family"]
+    assert module.rule.__module__ == "slow_rules.family"
+    hush_modules("slow_rules")
+    assert module.__name__ is NO_MODULE

@@ -20,8 +20,11 @@ NO_MODULE: Any = None  # `__name__` of code whose warnings are dropped
 def hush_modules(package: str) -> None:
     """Take the name from all imported modules of a package, but not from packages.
 
-    The import system needs the names of packages.
+    The import system needs the names of packages, and a module that another thread imports just now
+    gives its name to the functions that it defines.
     """
     for name, module in list(sys.modules.items()):
-        if name.startswith(f"{package}.") and not hasattr(module, "__path__"):
+        if not name.startswith(f"{package}.") or hasattr(module, "__path__"):
+            continue
+        if not getattr(module.__spec__, "_initializing", False):
             vars(module)["__name__"] = NO_MODULE
