@@ -4,11 +4,13 @@ next call finds everything as it was.
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import subprocess
 import sys
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +18,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.compiler import libraries
 from adjoint.compiler.program import POOLED, Program
 from adjoint.native import build
 
@@ -340,3 +343,72 @@ def test_containers_in_attributes_may_hold_themselves(knot: str) -> None:
     for number in (it.table[0], 3.0, 4.0):
         it.table[0] = number
         assert it.method(ad.ones(2)).tolist() == [number] * 2
+
+
+# -- calls that run eagerly after all
+
+EAGERLY: dict[str, tuple[Callable[..., Any], Callable[[Any], tuple[Any, ...]]]] = {
+    "arrays that overlap": (lambda x, y: (x.add_(y), x.sin())[1], lambda m: (m[:4], m[2:])),
+    "an array in two places": (lambda x, y: (x.mul_(2), y.sin())[1], lambda m: (m[:4], m[:4])),
+    "an index out of range": (lambda x, i: x.sin()[i], lambda m: (m, np.array([7]))),
+    "no factor": (lambda x: ad.linalg.cholesky(-x.diag()), lambda m: (m + 1,)),
+}
+
+
+@pytest.mark.parametrize("case", EAGERLY)
+def test_a_function_that_runs_eagerly_gets_tensors_in_place_of_arrays(case: str) -> None:
+    function, arguments = EAGERLY[case]
+    compiled = ad.compile(function)
+
+    def outcome(call: Any, as_given: Any) -> Any:
+        memory = np.arange(6.0)
+        try:
+            found = call(*(as_given(a) for a in arguments(memory))).tolist()
+        except Exception as error:
+            found = type(error), str(error)
+        return found, memory.tolist()
+
+    wanted = outcome(function, ad.as_tensor)
+    for _ in range(3):
+        assert outcome(compiled, lambda a: a) == wanted
+        assert outcome(compiled, ad.as_tensor) == wanted
+
+
+def test_a_program_keeps_the_addresses_that_it_reads() -> None:
+    """Of two threads that ask for them at the same time, one has an array of its own."""
+    compiled, x = ad.compile(ad.linalg.solve), ad.eye(3, dtype=ad.float64)
+    compiled(x, x)
+    ((program, _),) = compiled.programs.values()
+    addresses = weakref.ref(libraries.addresses(program.code.plan.routines()))
+    libraries.addresses.cache_clear()
+    gc.collect()
+    assert addresses() is not None
+    assert (compiled(x, x) == x).all()
+
+
+FIRST = """
+import threading
+import adjoint as ad
+starts, failures = threading.Barrier(4), []
+x = ad.ones(3, 3, dtype=ad.float64)
+def asks():
+    starts.wait()
+    try:
+        (x @ x).softmax(0).cumsum(1)
+        ad.linalg.solve(x + ad.eye(3, dtype=ad.float64), x.sort(0).values)
+        ad.compile(lambda x: ad.linalg.inv(x + 2 * ad.eye(3, dtype=ad.float64)).sin())(x)
+    except Exception as error:
+        failures.append(error)
+threads = [threading.Thread(target=asks) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+raise SystemExit(str(failures) if failures else 0)
+"""
+
+
+def test_threads_may_be_the_first_to_ask_for_operators() -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

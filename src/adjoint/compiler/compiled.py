@@ -31,7 +31,7 @@ from adjoint.graph.trace import ShapeDtype, paths_of, trace
 from adjoint.graph.written import Written
 from adjoint.native import build
 from adjoint.tensor.function import Function
-from adjoint.tensor.methods import tensor_of
+from adjoint.tensor.methods import as_tensor, tensor_of
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tape import mark_inference
@@ -103,16 +103,16 @@ class Compiled(Wrapper[P, R]):
         if build.compiler() is None or any(t.home is not None for t in given):
             if build.compiler() is None:
                 _warn_once()
-            return self.function(*args, **keywords)
+            return self._eagerly(args, keywords)
         if self.sizes is not None and self.sizes.is_of_nothing(tensors, structure):
-            return self.function(*args, **keywords)  # which takes less time than to compile it
+            return self._eagerly(args, keywords)  # which takes less time than to compile it
         if current().recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure, args, keywords)
         program, outputs = self._program(key, tensors, structure)
         writes = written.places_in(outputs)
         memory = self._memory(args, keywords, given) if writes else []
         if written.share_memory(memory, writes):
-            return self.function(*args, **keywords)
+            return self._eagerly(args, keywords)
         written.check_writable(memory, writes)
         closure = program.stages.closure
         if current().recording:
@@ -127,11 +127,19 @@ class Compiled(Wrapper[P, R]):
         except DegenerateError:  # repeated eigenvalues: eager mode knows the derivative there
             results = None
         if results is None:  # or an index out of range: the eager operators say so
-            return self.function(*args, **keywords)
+            return self._eagerly(args, keywords)
         made = [mark_inference(make(o)) if isinstance(o, np.ndarray) else o for o in results]
         result = _returned(pytrees.unflatten(outputs, made), given)
         _write_arrays(memory, given, writes)
         return result
+
+    def _eagerly(self, args: Any, keywords: Any) -> Any:
+        """The function itself, on tensors that share the memory of arrays: so it was traced."""
+        if self.static is not None:
+            args, keywords = self.static.marked(args, keywords)
+        shared = lambda v: as_tensor(v) if isinstance(v, np.ndarray) else v
+        args, keywords = pytrees.map(shared, (args, keywords))
+        return self.call(*args, **keywords)
 
     def _memory(self, args: Any, keywords: Any, given: list[Any]) -> list[Any]:
         """The arrays of all tensors among the arguments, as the caller has them."""
@@ -264,7 +272,7 @@ class Compiled(Wrapper[P, R]):
         _check_written(given, writes)
         memory = self._memory(args, keywords, given) if writes else []
         if written.share_memory(memory, writes):
-            return self.function(*args, **keywords)
+            return self._eagerly(args, keywords)
         written.check_writable(memory, writes)
         outputs = _PairFunction.apply(programs, *given)
         made = pytrees.unflatten(out_structure, list(outputs[: programs.pair.real_outputs]))

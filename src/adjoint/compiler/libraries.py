@@ -97,7 +97,7 @@ def layouts(routine: str, count: int, ours: Routine | None = None) -> Iterator[L
 @cache
 def addresses(used: frozenset[str]) -> Any:
     """The addresses of the routines that are used, in the order of their names, as an array that
-    native code reads as long as the process lives.
+    a program keeps as long as its native code may read it.
     """
     return (ctypes.c_void_p * len(used))(*map(_address, sorted(used)))
 

@@ -190,7 +190,10 @@ class Program:
         self.numbers = (ctypes.c_long * max(len(numbers), 1))(*numbers)
         self.block[SIZES] = ctypes.addressof(self.numbers)
         if used := code.plan.routines():
-            self.block[LIBRARY] = ctypes.addressof(libraries.addresses(used))
+            self.library = libraries.addresses(
+                used
+            )  # kept: of two threads that ask, one has its own
+            self.block[LIBRARY] = ctypes.addressof(self.library)
         for value, array in self.kept.items():
             self.block[code.slots[value]] = id(array)
         self.tapes = {value: Tape(bound=tapes.bound()) for value in code.tapes}
