@@ -142,6 +142,16 @@ def test_what_may_be_locked_in_a_child_process_is_not_used() -> None:
     assert wrong == []
 
 
+def test_modules_are_imported_by_one_thread_at_a_time() -> None:
+    """Inside functions `core/importing.py` imports ours, and `Lazy` those of others."""
+    asking = [
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if "import_module" in path.read_text()
+    ]
+    assert sorted(asking) == ["core/importing.py", "core/lazy.py"]
+
+
 def test_a_tensor_never_changes_its_class() -> None:
     """A tensor that becomes one of a transform gets another home."""
     wrong = [

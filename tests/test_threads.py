@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 import adjoint as ad
 import adjoint.optim.loops
 from adjoint.core import threads
+from adjoint.core.importing import imported
 from adjoint.core.remembering import cached_property
 from adjoint.native import build, discovery, kernels
 from adjoint.native.loops import Loop
@@ -130,6 +132,38 @@ def test_a_child_does_not_wait_for_a_property_that_its_parent_computes() -> None
     ends.set()
     other.join(60)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_a_thread_waits_for_a_package_that_another_one_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins, goes_on, order = threading.Event(), threading.Event(), list[str]()
+    monkeypatch.setattr(threading, "ring", (begins, goes_on, order), raising=False)
+    (tmp_path / "ring").mkdir()
+    (tmp_path / "ring" / "__init__.py").write_text(
+        "import threading\n"
+        "begins, goes_on, order = threading.ring\n"
+        "order.append('package')\n"
+        "begins.set()\n"
+        "assert goes_on.wait(60)\n"
+        "from ring.part import value\n"
+    )
+    (tmp_path / "ring" / "part.py").write_text(
+        "import threading\nthreading.ring[2].append('part')\nimport ring\nvalue = 7\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found: list[Any] = []
+    first = threading.Thread(target=imported, args=("ring",))
+    first.start()
+    assert begins.wait(60)
+    second = threading.Thread(target=lambda: found.append(imported("ring.part").value))
+    second.start()
+    second.join(0.3)  # enough to begin with the part, if it did not wait
+    assert order == ["package"]
+    goes_on.set()
+    first.join(60)
+    second.join(60)
+    assert (order, found) == (["package", "part"], [7])
 
 
 def sources() -> Iterator[str]:

@@ -12,7 +12,6 @@ compiler, export) are found by name when they are first used; `dir(ad)` lists ev
 
 from __future__ import annotations
 
-import importlib as _importlib
 import math as _math
 import sys as _sys
 from typing import Any
@@ -21,6 +20,7 @@ from adjoint import _wiring, autograd, core, func, ops, table
 from adjoint import absent as _absent
 from adjoint._version import __version__
 from adjoint.core import errors
+from adjoint.core import importing as _importing
 from adjoint.core.devices import Device as device  # noqa: N813 - PyTorch spells it so
 from adjoint.core.dtypes import (
     DType,
@@ -264,9 +264,9 @@ _NAMES = {
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return _importlib.import_module(f"adjoint.{name}")
+        return _importing.imported(f"adjoint.{name}")
     if name in _NAMES:
-        found = getattr(_importlib.import_module(_NAMES[name]), name)
+        found = getattr(_importing.imported(_NAMES[name]), name)
     elif name.startswith("__") or not _exists(name):
         raise _absent.absent("adjoint", name, () if name.startswith("_") else __dir__())
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from types import ModuleType
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from adjoint.core.devices import Device, present
 from adjoint.core.dtypes import DEFAULT, bfloat16, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, ExchangeError, ValueRangeError
+from adjoint.core.importing import imported
 from adjoint.core.lazy import Lazy
 from adjoint.tensor.methods import from_numpy
 from adjoint.tensor.modes import get_default_device
@@ -243,7 +243,7 @@ def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleTy
             f"__array_namespace__(api_version={api_version!r}): the standard's versions here are "
             "2021.12 to 2024.12"
         )
-    return importlib.import_module("adjoint.array_api")
+    return imported("adjoint.array_api")
 
 
 def to_device(self: Tensor, device: Any, *, stream: Any = None) -> Tensor:
@@ -268,4 +268,4 @@ def get_device_module(device: Any = None) -> ModuleType:
     'adjoint.cpu'
     """
     chosen = get_default_device() if device is None else Device(device)
-    return importlib.import_module(f"adjoint.{chosen.type}")
+    return imported(f"adjoint.{chosen.type}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from adjoint.absent import absent
+from adjoint.core.importing import imported
 from adjoint.legacy import Variable
 from adjoint.tensor import forward_ad, function, grad_mode, graph
 from adjoint.tensor.autograd import backward, grad
@@ -51,10 +51,10 @@ _LATE = dict.fromkeys(("GradcheckError", "gradcheck", "gradgradcheck"), "adjoint
 
 def __getattr__(name: str) -> Any:
     if name == "functional":
-        return importlib.import_module("adjoint.transforms.functional")
+        return imported("adjoint.transforms.functional")
     if name not in _LATE:
         raise absent("adjoint.autograd", name, __dir__())
-    return getattr(importlib.import_module(_LATE[name]), name)
+    return getattr(imported(_LATE[name]), name)
 
 
 def __dir__() -> list[str]:

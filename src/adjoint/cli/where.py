@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib
 import inspect
 from collections import Counter
 from collections.abc import Iterator
@@ -27,6 +26,7 @@ from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.plan import Call as LibraryCall
 from adjoint.compiler.plan import Callback, Loop
 from adjoint.core.errors import AdjointError
+from adjoint.core.importing import imported
 from adjoint.export import ExportError, python
 from adjoint.graph.ir import Graph
 from adjoint.ops.operator import Operator
@@ -224,7 +224,7 @@ def _functions(text: str, layer: str) -> Iterator[str]:
 def _find(module: str, name: str) -> str:
     """Return 'path:line name' of a function of ours, or ''."""
     try:
-        function = getattr(importlib.import_module(module), name, None)
+        function = getattr(imported(module), name, None)
     except ModuleNotFoundError:
         return ""
     return f"{_line_of(function)} {name}" if function is not None else ""
@@ -234,7 +234,7 @@ def _library(row: Row) -> str:
     """The library that a kernel calls, where its module says which: "oneDNN 3.2.0"."""
     if not row.names_kernel or row.module is not None or row.kernel.startswith("xp."):
         return ""
-    module = importlib.import_module(f"adjoint.kernels.{row.kernel.rpartition('.')[0]}")
+    module = imported(f"adjoint.kernels.{row.kernel.rpartition('.')[0]}")
     return module.computed_by() if hasattr(module, "computed_by") else ""
 
 

@@ -8,7 +8,6 @@ already is passed as it lies, with a flag.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,7 @@ from adjoint.compiler.affine import row_major
 from adjoint.compiler.definitions import pooled_dimensions
 from adjoint.compiler.plan import Call, Operand
 from adjoint.compiler.routines import Routine
+from adjoint.core.importing import imported
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import NotOpen, share
 from adjoint.graph.facts import argument
@@ -117,7 +117,7 @@ def _address(name: str) -> int | None:
 
 
 def _of_scipy(library: str, name: str) -> int | None:
-    capsule = importlib.import_module(f"scipy.linalg.{library}").__pyx_capi__[name]
+    capsule = imported(f"scipy.linalg.{library}").__pyx_capi__[name]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     signature = ctypes.pythonapi.PyCapsule_GetName

@@ -5,11 +5,12 @@ A name is that of one overload: `add.Tensor`.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from adjoint.core.importing import imported
 
 
 def __getattr__(name: str) -> Any:
     if name == "table":  # made where graphs are known, one layer up
-        return importlib.import_module("adjoint.graph.passes.decompose").table
+        return imported("adjoint.graph.passes.decompose").table
     raise AttributeError(f"adjoint.decompositions has no {name!r}")

@@ -6,10 +6,10 @@ functions alone does not wait for them.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from adjoint.absent import absent
+from adjoint.core.importing import imported
 from adjoint.nn import functional, parameter, utils
 from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
 from adjoint.nn.parameter import (
@@ -38,10 +38,10 @@ _MODULES = ("attention", "grad", "init", "modules", "parallel")  # imported when
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"adjoint.nn.{name}")
+        return imported(f"adjoint.nn.{name}")
     if name.startswith("__"):
         raise AttributeError(f"adjoint.nn has no {name!r}")
-    modules = importlib.import_module("adjoint.nn.modules")
+    modules = imported("adjoint.nn.modules")
     if name not in modules.__all__:
         raise absent(__name__, name, __dir__())
     globals()[name] = found = getattr(modules, name)
@@ -49,5 +49,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    modules = importlib.import_module("adjoint.nn.modules")
+    modules = imported("adjoint.nn.modules")
     return sorted({*__all__, *_MODULES, *modules.__all__})

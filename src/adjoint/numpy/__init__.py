@@ -14,7 +14,6 @@ rows answer when NumPy's own functions are called with tensors (protocol.py).
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as _numpy
@@ -23,6 +22,7 @@ from numpy import __version__ as __version__
 from adjoint.absent import absent
 from adjoint.core.dtypes import bfloat16
 from adjoint.core.errors import MissingOperator
+from adjoint.core.importing import imported
 from adjoint.numpy import reading
 from adjoint.numpy.ufuncs import Ufunc as ufunc  # noqa: N813 - NumPy spells it so
 from adjoint.tensor.tensor import Tensor as ndarray  # noqa: N813 - what functions return
@@ -34,9 +34,9 @@ _OLD = {"bfloat16": bfloat16.np.type, "complex_": _numpy.complex128, "float_": _
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"adjoint.numpy.{name}")
+        return imported(f"adjoint.numpy.{name}")
     if name in _BRACKETS:
-        return getattr(importlib.import_module("adjoint.numpy.functions.grids"), name)
+        return getattr(imported("adjoint.numpy.functions.grids"), name)
     if name in reading.TABLES[""]:
         found = reading.function("", name)
     elif name in _OLD:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import importlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import numpy as np
 
 from adjoint import doors
 from adjoint.core.errors import TableError
+from adjoint.core.importing import imported
 from adjoint.numpy import conversion, words
 from adjoint.numpy.conversion import array_or_refuse
 from adjoint.numpy.ufuncs import Ufunc
@@ -123,7 +123,7 @@ def _build(module: str, row: Row) -> Any:
 
 def their_ufunc(module: str, name: str) -> np.ufunc:
     """NumPy's or SciPy's ufunc; under SCIPY_ARRAY_API SciPy wraps its own."""
-    found = getattr(np if module == "" else importlib.import_module("scipy.special"), name)
+    found = getattr(np if module == "" else imported("scipy.special"), name)
     return getattr(found, "__wrapped__", found)
 
 
@@ -222,4 +222,4 @@ def _file(section: str) -> Any:
     name = section.partition(".")[0]
     if not os.path.exists(os.path.join(os.path.dirname(_FILE), "functions", f"{name}.py")):
         return None
-    return importlib.import_module(f"adjoint.numpy.functions.{name}")
+    return imported(f"adjoint.numpy.functions.{name}")

@@ -7,10 +7,10 @@ one native program of a whole training step.
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from adjoint.core.errors import did_you_mean
+from adjoint.core.importing import imported
 from adjoint.optim import lr_scheduler
 from adjoint.optim.adadelta import Adadelta
 from adjoint.optim.adafactor import Adafactor
@@ -70,10 +70,10 @@ _LATER = {
 
 def __getattr__(name: str) -> Any:
     if name == "swa_utils":
-        return importlib.import_module("adjoint.optim.swa_utils")
+        return imported("adjoint.optim.swa_utils")
     if name not in _LATER:
         raise AttributeError(f"adjoint.optim has no {name!r}{did_you_mean(name, __all__)}")
-    return getattr(importlib.import_module(_LATER[name]), name)
+    return getattr(imported(_LATER[name]), name)
 
 
 def __dir__() -> list[str]:

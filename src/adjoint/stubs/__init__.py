@@ -11,10 +11,10 @@ first. In a checkout git ignores them.
 from __future__ import annotations
 
 import ast
-import importlib
 from pathlib import Path
 from types import ModuleType
 
+from adjoint.core.importing import imported
 from adjoint.stubs import modules, operators, tensors, transforms
 
 PACKAGE = Path(__file__).parent.parent
@@ -64,7 +64,7 @@ def _name(path: Path) -> str:
 
 
 def _module(path: Path) -> ModuleType:
-    return importlib.import_module(_name(path))
+    return imported(_name(path))
 
 
 def _tensor() -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import builtins
-import importlib
 import inspect
 import re
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import FunctionType, GenericAlias, MethodType, ModuleType, UnionType
 from typing import Any
 
+from adjoint.core.importing import imported
 from adjoint.core.records import structure
 from adjoint.numpy.ufuncs import Ufunc
 from adjoint.ops.operator import Operator, Packet, exists, packet
@@ -282,7 +282,7 @@ def place_of(value: Any) -> tuple[str, str] | None:
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     if module is None or name is None or not callable(value):
         return None
-    home = sys.modules.get(module) or importlib.import_module(module)
+    home = sys.modules.get(module) or imported(module)
     return (module, name) if vars(home).get(name) is value else None
 
 

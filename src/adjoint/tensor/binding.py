@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import inspect
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType, ModuleType
@@ -24,6 +23,7 @@ import numpy as np
 from adjoint.core.choosing import MANY, choose
 from adjoint.core.dtypes import OF, DType
 from adjoint.core.errors import AdjointError, TableError, did_you_mean
+from adjoint.core.importing import imported
 from adjoint.core.quiet import NO_MODULE, hush_modules
 from adjoint.core.remembering import remembered
 from adjoint.core.storage import storage_of, strides_in_elements
@@ -386,7 +386,7 @@ def _vars(value: Any) -> dict[str, Any]:
 @functools.cache
 def _module(layer: str, family: str) -> ModuleType:
     """A module of rules."""
-    module = importlib.import_module(f"adjoint.{layer}.{family}")
+    module = imported(f"adjoint.{layer}.{family}")
     if layer == "kernels":
         hush_modules("adjoint.kernels")
     return module

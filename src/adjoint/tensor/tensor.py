@@ -10,7 +10,6 @@ otherwise than a plain one: its strides, its numbers, its text. Operators of the
 from __future__ import annotations
 
 import copy
-import importlib
 import math
 import operator
 import warnings
@@ -22,6 +21,7 @@ import numpy as np
 from adjoint.core.devices import CPU, META, Device
 from adjoint.core.dtypes import OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, InplaceError, ShapeError, ValueRangeError
+from adjoint.core.importing import imported
 from adjoint.core.layouts import ORDERS, Layout, format_number, strided
 from adjoint.core.shapes import Size, show
 from adjoint.core.state import current
@@ -711,7 +711,7 @@ class Tensor:
 
 def _join_numpy() -> None:
     """Let tensors answer NumPy's protocols, by the table of names, when NumPy first asks."""
-    protocol = importlib.import_module("adjoint.numpy.protocol")
+    protocol = imported("adjoint.numpy.protocol")
     Tensor.__array_ufunc__ = protocol.array_ufunc  # type: ignore[method-assign]
     Tensor.__array_function__ = protocol.array_function  # type: ignore[method-assign]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from adjoint.absent import absent
+from adjoint.core.importing import imported
 from adjoint.utils import checkpoint
 
 __all__ = ["checkpoint", "data", "safetensors"]  # pyright: ignore[reportUnsupportedDunderAll]
@@ -22,7 +22,7 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise absent(__name__, name, __all__)
-    return importlib.import_module(_MODULES[name])
+    return imported(_MODULES[name])
 
 
 def __dir__() -> list[str]:

@@ -12,10 +12,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, Self
 
 from adjoint.core.errors import AdjointError
+from adjoint.core.importing import imported
 from adjoint.nn.modules import hooks
 from adjoint.nn.modules.conversions import Conversions
 from adjoint.nn.modules.hooks import (
@@ -125,12 +125,12 @@ class Module(Hooked, States, Conversions):
         >>> ad.allclose(net(x), before)
         True
         """
-        compiled = importlib.import_module("adjoint.nn.modules.compiled")  # and the compiler
+        compiled = imported("adjoint.nn.modules.compiled")  # and the compiler
         self.__dict__["forward"] = compiled.CompiledForward(self, verbose=verbose)
 
     def compiled_copy(self, *, verbose: bool = False) -> Self:
         """Return a module with the same members whose forward is compiled: `ad.compile(self)`."""
-        compiled = importlib.import_module("adjoint.nn.modules.compiled")  # and the compiler
+        compiled = imported("adjoint.nn.modules.compiled")  # and the compiler
         return compiled.twin(self, verbose=verbose)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -5,10 +5,10 @@ What works on modules is imported when asked for, as modules themselves are (`nn
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
 from adjoint.core.errors import did_you_mean
+from adjoint.core.importing import imported
 from adjoint.nn.utils import rnn
 
 if TYPE_CHECKING:
@@ -91,11 +91,11 @@ _HOMES = {  # the file of each function
 
 def __getattr__(name: str) -> Any:
     if name in _FILES:
-        return importlib.import_module(f"adjoint.nn.utils.{name}")
+        return imported(f"adjoint.nn.utils.{name}")
     home = next((file for file, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"adjoint.nn.utils has no {name!r}{did_you_mean(name, __all__)}")
-    found = getattr(importlib.import_module(f"adjoint.nn.utils.{home}"), name)
+    found = getattr(imported(f"adjoint.nn.utils.{home}"), name)
     globals()[name] = found
     return found
 

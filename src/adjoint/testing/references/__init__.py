@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from adjoint.core.importing import imported
 from adjoint.table.rows import Row
 
 Reference = Callable[..., Any]
@@ -27,7 +28,7 @@ def _family(family: str) -> dict[str, Reference]:
     name = f"{__name__}.{family}"
     if importlib.util.find_spec(name) is None:
         return {}
-    return importlib.import_module(name).REFERENCES
+    return imported(name).REFERENCES
 
 
 def of(row: Row) -> Reference | None:

@@ -13,7 +13,6 @@ A sampler is run once for each dtype. Values depend on the operator and on the d
 
 from __future__ import annotations
 
-import importlib
 import pkgutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +24,7 @@ import numpy as np
 import adjoint as ad
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import TableError
+from adjoint.core.importing import imported
 from adjoint.core.records import record
 from adjoint.table.rows import Row
 from adjoint.testing import references
@@ -256,7 +256,7 @@ def load() -> None:
     """Import the samplers of every family that has some."""
     for module in pkgutil.iter_modules(__path__):
         if module.name != "automatic":
-            importlib.import_module(f"{__name__}.{module.name}")
+            imported(f"{__name__}.{module.name}")
 
 
 def registered() -> list[str]:
