@@ -54,9 +54,9 @@ def by_rows(compute: Callable[[Array], Array], rows: Array) -> Array:
     >>> by_rows(lambda x: x.max(axis=-1), np.arange(6).reshape(3, 2))
     array([1, 3, 5])
     """
-    count = min(threads(), len(rows)) if rows.ndim > 1 else 1
-    if rows.size < LARGE or count < 2:
+    if rows.size < LARGE or rows.ndim < 2:
         return compute(rows)
+    count = min(threads(), len(rows))
     return np.concatenate(_together(compute, [(part,) for part in np.array_split(rows, count)]))
 
 

@@ -156,8 +156,10 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Number, alpha: Number) -> 
         both = np.logical_and.outer(vec1, vec2) & bool(alpha)
         return np.logical_or(both, self) if beta else both
     term, column, row = (x.astype(wide, copy=False) for x in (self, vec1[:, None], vec2))
-    if alpha == beta == 1 and (found := _ADDED_PRODUCT(term, column, row)) is not None:
-        return _narrow(found, dtype.np)
+    if term.size >= LARGE and alpha == beta == 1:
+        found = _ADDED_PRODUCT(term, column, row)
+        if found is not None:
+            return _narrow(found, dtype.np)
     return _narrow(_scaled_sum(what, term, _multiplied(column, row), beta, alpha), dtype.np)
 
 

@@ -79,21 +79,22 @@ def embedding_bag(
     indices, offsets = checked(indices, weight.shape[0]), offsets.to(dtypes.int64)
     count = offsets.shape[0] - int(include_last_offset)
     bags = _bag_of_each(indices, offsets)
-    used = (
-        indices != padding_idx if padding_idx >= 0 else ops.ones(indices.shape, dtype=dtypes.bool_)
-    )
-    every = _in_bags(used.to(dtypes.int64), bags, offsets)
+    used = indices != padding_idx if padding_idx >= 0 else None  # None: all of them
+    ones = ops.ones(indices.shape, dtype=dtypes.int64) if used is None else used.to(dtypes.int64)
+    every = _in_bags(ones, bags, offsets)
     sizes = every.narrow(0, 0, count)  # one that starts at an included last offset is dropped
     if mode == MAXIMUM:
+        used = ops.ones(indices.shape, dtype=dtypes.bool_) if used is None else used
         result, largest = _maxima(weight, indices, bags, used, offsets, count)
         return result, bags, sizes, largest
     scales = per_sample_weights
     if mode == MEAN:
-        scales = (1 / every.clamp_min(1).to(weight.dtype)).index([bags])
+        scales = every.to(weight.dtype).reciprocal().index_select(0, bags)
     if scale_grad_by_freq or sparse:  # the gradient of each row is not a plain sum
         rows = ops.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
         rows = rows if scales is None else rows * scales.unsqueeze(-1)
-        result = _in_bags(rows.masked_fill(~used.unsqueeze(-1), 0), bags, offsets)
+        rows = rows if used is None else rows.masked_fill(~used.unsqueeze(-1), 0)
+        result = _in_bags(rows, bags, offsets)
     else:
         result = _totals(weight, indices, bags, used, offsets, scales)
     result = result.narrow(0, 0, count)
@@ -101,7 +102,7 @@ def embedding_bag(
 
 
 def _totals(
-    weight: Tensor, indices: Tensor, bags: Tensor, used: Tensor, offsets: Tensor,
+    weight: Tensor, indices: Tensor, bags: Tensor, used: Tensor | None, offsets: Tensor,
     scales: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """The sums over bags, as the product of a sparse matrix and the weight. Its last row is for
@@ -109,8 +110,9 @@ def _totals(
     """
     size = offsets.shape[0]
     each = weight.new_ones(indices.shape) if scales is None else scales.to(weight.dtype)
-    values = each.masked_fill(~used, 0)
-    places = ops.where(used, bags, size)
+    if used is None:
+        return ops._sparse_product(bags, indices, each, weight, size)
+    values, places = each.masked_fill(~used, 0), ops.where(used, bags, size)
     return ops._sparse_product(places, indices, values, weight, size + 1)
 
 

@@ -85,12 +85,13 @@ def cross(self: Array, other: Array, dim: int) -> Array:
     dtype = result_type(self, other)
     if dtype is dtypes.bool_:
         raise DtypeError("linalg_cross(a, b): booleans are not subtracted; convert them first.")
-    a, b = (np.moveaxis(x.astype(dtype.np, copy=False), axis, 0) for x in (self, other))
     result = np.empty(shape, dtype.np)
+    arrays = self.astype(dtype.np, copy=False), other.astype(dtype.np, copy=False), result
+    a, b, c = (x.swapaxes(axis, 0) for x in arrays)
     for i in range(3):
-        j, k, out = (i + 1) % 3, (i + 2) % 3, np.moveaxis(result, axis, 0)[i, ...]
-        if _CROSSED(a[j], b[k], a[k], b[j], out=out) is None:
-            out[...] = a[j] * b[k] - a[k] * b[j]
+        j, k = (i + 1) % 3, (i + 2) % 3
+        if _CROSSED(a[j], b[k], a[k], b[j], out=c[i, ...]) is None:
+            c[i, ...] = a[j] * b[k] - a[k] * b[j]
     return result
 
 

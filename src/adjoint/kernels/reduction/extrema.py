@@ -207,6 +207,8 @@ def all_dims(self: Array, dim: Dims, keepdim: bool) -> Array:
 def count_nonzero(self: Array, dim: int | Dims) -> Array:
     """The number of elements that are not zero, over `dim`."""
     axes = wrap_dims("count_nonzero", dim, self.ndim)
+    if self.size < LARGE:
+        return np.add.reduce(self != 0, axis=axes, dtype=np.int64)
     return sum_dims(astype(self, np.bool_, copy=False), axes, False, None)
 
 
