@@ -26,6 +26,18 @@
 #endif
 #endif
 
+/* Lines of bytes, the last of which may overlap the one before. For rows of this length memcpy() may take an instruction for
+   strings, which some processors are slow at where addresses are odd; the compiler must not see that this is memcpy(). */
+typedef char line __attribute__((vector_size(LINE), aligned(1), may_alias));
+INLINE void copy_lines(char *to, const char *from, long bytes) {
+  long i = 0;
+  for (; i + LINE <= bytes; i += LINE) {
+    *(line *)(to + i) = *(const line *)(from + i);
+    __asm__ volatile("" ::: "memory");
+  }
+  if (i < bytes) *(line *)(to + bytes - LINE) = *(const line *)(from + bytes - LINE);
+}
+
 /* A few bytes, without a call where their number is a usual one. */
 INLINE void copy(char *to, const char *from, long bytes) {
   switch (bytes) {
@@ -33,7 +45,9 @@ INLINE void copy(char *to, const char *from, long bytes) {
     case 8: __builtin_memcpy(to, from, 8); break;
     case 16: __builtin_memcpy(to, from, 16); break;
     case 32: __builtin_memcpy(to, from, 32); break;
-    default: memcpy(to, from, (size_t)bytes);
+    default:
+      if (bytes >= 8 * LINE && bytes <= 256 * LINE) copy_lines(to, from, bytes);
+      else memcpy(to, from, (size_t)bytes);
   }
 }
 
