@@ -161,7 +161,7 @@ static int has_nan_REAL(const REAL *x, long n) {
    whether the places are of 32 bits, whether an order is given. */
 int search_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long n = sizes[1], count = sizes[2], right = sizes[3], blocks = (count + BLOCK - 1) / BLOCK;
-  const int quick = !sizes[5] && n && n <= 4 * count && !has_nan_REAL(given[0], sizes[0] * n);
+  const int quick = !sizes[5] && n && n <= 128 * count && !has_nan_REAL(given[0], sizes[0] * n);
   int wrong = 0;
 #pragma omp parallel for num_threads(TEAM) schedule(static) reduction(| : wrong) if (sizes[0] * count > WORTH)
   for (long b = 0; b < sizes[0] * blocks; b++) {
