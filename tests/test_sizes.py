@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from typing import Any
 
@@ -113,7 +114,9 @@ def test_numbers_of_some_sizes_give_their_polynomial(count: int) -> None:
     for wanted in (last, 3 * last - 2, last * last + last, names[0] * last * 4 + 1):
         for kind in (Fits, WholeFits, QuotientFits):
             assert kind(points).fit([sizes.at(wanted, p) for p in points]) == wanted
-    for real in (lambda n: 2 / (3 * n), lambda n: n**-0.5, lambda n: -1 / (n - 1)):
+    reals = [lambda n: 2 / (3 * n), lambda n: n**-0.5, lambda n: -1 / (n - 1)]
+    reals += [lambda n: 2 * math.pi / n, lambda n: 1e-16 * (n + 7), lambda n: math.e * n**0.5]
+    for real in reals:
         number = Fits(points).fit_real([real(p[-1]) for p in points])
         assert isinstance(number.size, Size)
         for n in (2, 9, 1001):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, flat, identity, row_major
 from adjoint.compiler.definitions import (
     Address,
@@ -28,6 +29,8 @@ from adjoint.compiler.definitions import (
     Piece,
     Pieces,
     Pointwise,
+    Put,
+    Reduction,
     Reshape,
     View,
     define,
@@ -52,6 +55,7 @@ from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value
 from adjoint.graph.passes import prune_loops
 from adjoint.graph.typing import result_types
+from adjoint.ops.arguments import DIMS
 from adjoint.ops.operator import Operator
 from adjoint.tensor.tensor import make
 
@@ -62,8 +66,17 @@ else:
 
 Points = Sequence[tuple[int, ...]]
 _RECORDS = (Definition, Piece, Address, Affine, Routine)
-_LOOPS = (Combination, Count, Fill, Look, Pieces, Pointwise)  # definitions that routines have not
+_LOOPS = (
+    Combination,
+    Count,
+    Fill,
+    Look,
+    Pieces,
+    Pointwise,
+    Put,
+)  # definitions that routines have not
 _DENOMINATOR = 4096  # the largest of a factor beside a size in a real number
+_MULTIPLE = 1 << 24  # the largest size of which a real number is any multiple
 _DIVISOR = 64  # the largest by which a number is seen to be divided
 _TOGETHER = 3  # quotients and sizes that are multiplied in one number
 
@@ -93,8 +106,21 @@ class Opened:
         if not made.graphs(self.graph, instance := self.graph.clone(), self.definitions):
             return False
         with for_many(None):
-            mine, other = (prune_loops(passes.run(each)) for each in (instance, graph))
+            simple = (prune_loops(passes.run(each)) for each in (instance, graph))
+            mine, other = map(_without_copies, simple)
         return _Comparison(()).graphs(mine, other, {})
+
+
+def _without_copies(graph: Graph) -> Graph:
+    """A graph that returns what its outputs are copies of: a call returns new memory anyway."""
+    for number, output in enumerate(graph.outputs):
+        while isinstance(output, Value) and output.node is not None and _is_copy(output.node):
+            output = graph.outputs[number] = output.node.args[0]
+    return passes.eliminate_dead(graph)
+
+
+def _is_copy(node: Node) -> bool:
+    return isinstance(node.op, Operator) and node.op.row.moves == "nothing"
 
 
 def opened(fits: Fits, graphs: Sequence[Graph], example: tuple[int, ...]) -> Opened:
@@ -147,6 +173,9 @@ class _Opening:
         for name, inner in target.graphs.items():
             self.graph(inner, [n.graphs[name] for n in nodes])
         target.set_args(self.common([n.args for n in nodes]))
+        if isinstance(target.op, Operator):
+            named = zip(target.op.schema.names, target.args, strict=True)
+            _check_dimensions(tuple(a for name, a in named if name in DIMS))
         for value, values in zip(target.outputs, zip(*(n.outputs for n in nodes)), strict=True):
             self.made(value, values)
         if not isinstance(target.op, Constant):
@@ -186,7 +215,9 @@ class _Opening:
             fields = {
                 f.name: [getattr(p, f.name) for p in parts] for f in dataclasses.fields(first)
             }
-            return kind(**{name: self.common(each) for name, each in fields.items()})
+            found = kind(**{name: self.common(each) for name, each in fields.items()})
+            _check_dimensions(_dimensions(found))
+            return found
         if any(p is not first and p != first for p in parts):
             raise NotOpen(f"{first!r} is {parts[-1]!r} for other sizes")
         return first
@@ -200,6 +231,27 @@ class _Opening:
             fitted = self.fits.fit if whole else self.fits.fit_real
             found = self.known[values] = fitted(values).like(self.example)
         return found
+
+
+def _dimensions(record: Any) -> tuple[Any, ...]:
+    """What in a record is the number of a dimension."""
+    match record:
+        case Affine(_, terms):
+            return tuple(variable for variable, _ in terms)
+        case Piece():
+            return (record.dim,)
+        case Combination():
+            return record.dims
+        case Address():
+            return (*record.dims, record.first, record.rank)
+        case _:
+            return ()
+
+
+def _check_dimensions(numbers: tuple[Any, ...]) -> None:
+    """Refuse a dimension that depends on sizes: loops and addresses are written for one."""
+    if is_open(numbers):
+        raise NotOpen("an operator works along another dimension for other sizes")
 
 
 def _as_view(definition: Any) -> Any:
@@ -280,6 +332,10 @@ class _Comparison:
         found = define(other)
         if isinstance(mine, Combination) and isinstance(found, Reshape):  # of single elements
             return self.pairs.get(mine.source) is found.source
+        if isinstance(mine, Reduction) and isinstance(found, Fill):  # of none: where it begins
+            return self.same(ACCUMULATORS[mine.kind].of_nothing, found.number)
+        if isinstance(mine, Put) and isinstance(found, Pieces):  # nothing is written
+            return 0 in at(mine.space, self.sizes) and self.pairs.get(mine.base) is found.base
         if isinstance(mine, Pieces) and isinstance(found, Pieces):
             parts = [p for p in mine.pieces if at(p.low, self.sizes) < at(p.high, self.sizes)]
             kept = tuple([p for p in found.pieces if p.low < p.high])
@@ -429,8 +485,9 @@ class Fits:
     def fit_real(self, values: Sequence[float]) -> Real:
         """factor · size ^ power, for a power of ±1 or ±½."""
         sign = -1.0 if values[0] < 0 else 1.0
-        for power in (1, -1, 0.5, -0.5):
-            found = self._power([sign * v for v in values], power, sign)
+        ways = itertools.product((self._power, self._multiple), (1, -1, 0.5, -0.5))
+        for way, power in ways:
+            found = way([sign * v for v in values], power, sign)
             if found is not None:
                 return found
         raise NotOpen(f"a number is {_listed(self.points, values)}, which is no polynomial")
@@ -448,6 +505,23 @@ class Fits:
             return None
         whole = math.lcm(*(fractions.Fraction(c).denominator for c in size.terms.values()))
         found = Real(sign * (denominator * whole) ** (-power), size * whole, power)
+        return self._checked(found, values, sign)
+
+    def _multiple(self, values: Sequence[float], power: float, sign: float) -> Real | None:
+        """The same with any factor: 2π / n. The sizes are found by their proportions."""
+        if not all(v > 0 and math.isfinite(v) for v in values):
+            return None
+        shares = [(v / values[0]) ** (1 / power) for v in values]
+        parts = [fractions.Fraction(s).limit_denominator(_MULTIPLE) for s in shares]
+        whole = math.lcm(*(p.denominator for p in parts))
+        size = self.polynomial([p * whole for p in parts]) if whole <= _MULTIPLE else None
+        if size is None or not is_whole(size):
+            return None
+        factor = values[0] / size.at(self.points[0]) ** power
+        return self._checked(Real(sign * factor, size, power), values, sign)
+
+    def _checked(self, found: Real, values: Sequence[float], sign: float) -> Real | None:
+        """A number if it meets all values."""
         pairs = zip(self.points, values, strict=True)
         same = all(math.isclose(found.at(p), sign * v, rel_tol=4e-16) for p, v in pairs)
         return found if same else None

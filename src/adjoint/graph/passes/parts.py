@@ -44,7 +44,7 @@ def slice_that_is_all(rewriter: Any, node: Node) -> Any:
 def write_all(rewriter: Any, node: Node) -> Any:
     """slice_scatter(x, p, everything) -> p"""
     part = node.args[1]
-    return part if part.shape == node.outputs[0].shape else None
+    return part if part.shape == node.outputs[0].shape and not is_for_many() else None
 
 
 def read_what_was_written(rewriter: Any, node: Node) -> Any:
