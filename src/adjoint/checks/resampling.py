@@ -13,6 +13,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show
+from adjoint.core.sizes import is_for_many
 
 TAPS = {"nearest": 1, "nearest-exact": 1, "linear": 2, "cubic": 4}  # along one dimension
 WIDTHS = {"linear antialias": 2, "cubic antialias": 4, "lanczos antialias": 6}  # of the filters
@@ -48,7 +49,8 @@ def used_scale(
     dims: int,
     dtype: DType,
 ) -> float | None:
-    """The scale that counts along one dimension, or None if the dimension stays as it is.
+    """The scale that counts along one dimension, or None if the dimension stays as it is; where
+    many sizes have one program, one that happens to stay is resampled, too.
 
     A scale that does not lead to the size exactly (5 elements times 1.1) still says how far apart
     the elements of the result lie; where PyTorch looks at the sizes alone, so do we.
@@ -57,6 +59,8 @@ def used_scale(
     doubled = mode == "nearest" and dims == 2 and output_size == 2 * size
     copied = mode == "nearest" and dims == 2
     copied |= mode == "linear" or mode in WIDTHS or (mode == "cubic" and dtype.name == "uint8")
+    if same and not scale and is_for_many():
+        return 0.0
     if same and (copied or align_corners or not scale):
         return None
     return 0.0 if doubled else float(scale)
@@ -77,7 +81,8 @@ def repeats(size: int, output_size: int, mode: str, scale: float) -> int:
     Other factors are rounded, so that an element may come once more or less.
     """
     times = output_size // size
-    exact = mode == "nearest" and output_size == times * size and times & (times - 1) == 0
+    whole = times > 1 and output_size == times * size
+    exact = mode == "nearest" and whole and times & (times - 1) == 0
     return times if exact and scale in (0, times) else 0
 
 

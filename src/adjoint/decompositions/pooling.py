@@ -223,12 +223,20 @@ def _shared_out(size: int, out: int) -> tuple[Tensor, Tensor]:
 
     A window shorter than the longest has its last place several times.
     """
-    spans = rules.starts(size, out)
-    longest = max((end - start for start, end in spans), default=0)
+    longest = _longest(size, out)
     numbers = ops.arange(out).unsqueeze(-1)
     starts = (numbers * size).div(max(out, 1), rounding_mode="floor")
     ends = -(-(numbers + 1) * size).div(max(out, 1), rounding_mode="floor")
     return ops.minimum(starts + ops.arange(longest), ends - 1), ends - starts
+
+
+def _longest(size: int, out: int) -> int:
+    """The length of the longest window of adaptive pooling; where many sizes have one program, the
+    least bound that is a quotient: ⌈(i + 1) n / k⌉ - ⌊i n / k⌋ ≤ (n + 2 (k - 1)) / k.
+    """
+    if is_for_many():
+        return (size + 2 * (out - 1)) // out
+    return max((end - start for start, end in rules.starts(size, out)), default=0)
 
 
 def _is_even(size: int, out: int) -> bool:
@@ -415,15 +423,17 @@ def fractional_max_pool3d_backward(
 # --- averages ------------------------------------------------------------------------------------
 
 
-def _lengths(x: Tensor, windows: Sequence[Window], include_pad: bool, override: int | None) -> Any:
+def _lengths(
+    x: Tensor, windows: Sequence[Window], ceil_mode: bool, include_pad: bool, override: int | None
+) -> Any:
     """How many places each window counts: a number, or a tensor that broadcasts."""
     if override is not None:
         return override
     total: Any = 1
     for d, window in enumerate(windows):
-        counts = rules.counts(window, with_padding=include_pad)
-        if len(set(counts)) == 1:
-            total = total * counts[0]
+        count = _count_of_all(window, ceil_mode, include_pad)
+        if count is not None:
+            total = total * count
             continue
         reach = window.padding if include_pad else 0
         begins = ops.arange(window.out) * window.stride - window.padding
@@ -431,6 +441,17 @@ def _lengths(x: Tensor, windows: Sequence[Window], include_pad: bool, override: 
         line = ends - begins.clamp_min(-reach)
         total = line.reshape((-1, *(1,) * (len(windows) - 1 - d))) * total
     return total if isinstance(total, int) else total.to(x.dtype)
+
+
+def _count_of_all(window: Window, ceil_mode: bool, include_pad: bool) -> int | None:
+    """How many places every window of an average counts; None if one counts others, or would for
+    another of many sizes.
+    """
+    if is_for_many():
+        inside = include_pad or not window.padding
+        return window.kernel if inside and not ceil_mode else None
+    counts = {*rules.counts(window, with_padding=include_pad)}
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _quotient(x: Tensor, divisor: Any) -> Tensor:
@@ -460,7 +481,7 @@ def _average(what: str, dims: int, self: Tensor, *options: Any) -> Tensor:
     windows = _average_windows(what, dims, self, *options)
     x = _wide(self)
     sums = _sums(x, windows)
-    divisor = _lengths(x, windows, *options[-2:])
+    divisor = _lengths(x, windows, *options[-3:])
     return _quotient(sums, divisor).to(self.dtype)
 
 
@@ -522,7 +543,7 @@ def _average_backward(
     shape = rules.pooled(tuple(self.shape), windows)
     rules.check_like(what, "grad_output", tuple(grad_output.shape), shape)
     grad = _wide(grad_output)
-    divisor = _lengths(grad, windows, *options[-2:])
+    divisor = _lengths(grad, windows, *options[-3:])
     grad = _quotient(grad, divisor)
     for dim in range(-1, -dims - 1, -1):
         grad = _spread(grad, dim, windows[dim])

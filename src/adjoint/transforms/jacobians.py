@@ -8,6 +8,7 @@ from typing import Any
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError, ShapeError
 from adjoint.core.shapes import show
+from adjoint.core.sizes import is_for_many
 from adjoint.ops import operator as operators
 from adjoint.tensor import derive
 from adjoint.tensor.tensor import Tensor
@@ -173,7 +174,8 @@ def _reverse_blocks(
         return reverse.filled(pull(cotangents), problem.inputs)
 
     total = sum(o.numel() for o in outputs)
-    if total == 1:  # a gradient; Hessians begin with one
+    by_chance = is_for_many() and any(o.shape for o in outputs)
+    if total == 1 and not by_chance:  # a gradient; Hessians begin with one
         rows = [g.unsqueeze(0) for g in one(*[o.detach().ones_like() for o in outputs])]
     else:
         chunk = _chunk(chunk_size, total, progress)

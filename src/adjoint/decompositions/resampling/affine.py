@@ -17,7 +17,7 @@ def _steps(count: int, align_corners: bool, dtype: Any) -> Tensor:
     if count <= 1:
         return ops.zeros((count,), dtype=dtype)
     steps = ops.linspace(-1, 1, count, dtype=dtype)
-    return steps if align_corners else steps * ((count - 1) / count)
+    return steps if align_corners else steps * (count - 1) / count
 
 
 def _places(size: Shape, align_corners: bool, dtype: Any) -> Tensor:

@@ -69,12 +69,18 @@ def resampling_taps(
     size: int, output_size: int, mode: str, align_corners: bool, scale: float, dtype: DType
 ) -> tuple[Array, Array]:
     """The indices and weights; those that are not used have the index of the first, and weight 0.
+    An element that stays as it is comes from itself, in parts that are no 0: that times infinity
+    would be NaN.
 
     The weights for uint8 are exact in float64.
     """
     kind = _kind(dtype.np)
     indices, weights, used = _taps(size, output_size, mode, align_corners, scale, kind)
     real = np.float32 if kind == "f" else np.float64
+    if size == output_size and not scale:
+        halves = 0.5 ** np.minimum(np.arange(1, indices.shape[1] + 1), indices.shape[1] - 1)
+        places = np.arange(size)[:, np.newaxis]
+        return places + 0 * indices, (halves + 0 * weights).astype(real)
     return np.where(used, indices, indices[:, :1]), np.where(used, weights, 0).astype(real)
 
 
