@@ -16,6 +16,9 @@
 #define KEPT (1L << 17)  /* … if a has no more elements than that, turned */
 #define COPY 12          /* multiplications in the time of copying one element */
 #define SHARE (1L << 20) /* multiplications for each thread */
+#define LITTLE (1L << 14) /* multiplications in less time than it takes to share them out, … */
+#define LINE 8            /* vectors of one row at once */
+#define STACK (1L << 13)  /* … if strips and panels have no more elements than that */
 
 /* Let a vector be in a register: gcc would read it from memory again for each of its products. */
 #if defined(__x86_64__)
@@ -173,6 +176,39 @@ static int is_aside_REAL(const Product *z, const REAL *start) {
          wide - z->m <= PANEL_REAL / 2 && wide * z->k <= KEPT;
 }
 
+/* One row of a product, some vectors of it at once: in tiles each sum would wait for the one before. */
+static inline __attribute__((always_inline)) void line_REAL(const int wide, const Product *z, const REAL *a, const REAL *b,
+                                                            const REAL *start, REAL *c) {
+  vec_REAL sum[LINE];
+  ALL for (int w = 0; w < wide; w++) sum[w] = (vec_REAL){0};
+  for (long i = 0; i < z->k; i++, a += z->a_column, b += z->b_row)
+    ALL for (int w = 0; w < wide; w++) sum[w] += *a * ((const vec_REAL *)b)[w];
+  if (start)
+    ALL for (int w = 0; w < wide; w++) sum[w] += ((const vec_REAL *)start)[w];
+  ALL for (int w = 0; w < wide; w++) ((vec_REAL *)c)[w] = sum[w];
+}
+
+/* One row, of which the last elements may fill no vector. */
+static void row_REAL(const Product *z, const REAL *a, const REAL *b, const REAL *start, REAL *c, REAL *strip, REAL *room) {
+  long j = 0;
+#define AT(p) ((p) ? (p) + j : 0)
+  for (; z->n - j >= LINE * LANES_REAL; j += LINE * LANES_REAL) line_REAL(LINE, z, a, b + j, AT(start), c + j);
+  if (z->n - j >= LINE / 2 * LANES_REAL) line_REAL(LINE / 2, z, a, b + j, AT(start), c + j), j += LINE / 2 * LANES_REAL;
+  for (; z->n - j >= LANES_REAL; j += LANES_REAL) line_REAL(1, z, a, b + j, AT(start), c + j);
+  if (j < z->n) rectangle_REAL(z, 1, z->n - j, a, b + j, AT(start), c + j, strip, room);
+#undef AT
+}
+
+/* Some rows and columns of a product, in the way that suits all of it. */
+static void part_of_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, const REAL *start, REAL *c,
+                         REAL *strip, REAL *room) {
+  const int few = z->m <= THIN || (z->m <= NARROW && z->n <= NARROW);
+  if (few && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, start, c);
+  else if (z->b_column == 1 && is_thin_REAL(z)) thin_REAL(z, m, n, a, b, start, c, strip, room);
+  else if (is_aside_REAL(z, start)) aside_REAL(z, m, n, a, b, c, strip, room);
+  else rectangle_REAL(z, m, n, a, b, start, c, strip, room);
+}
+
 /* The product number `work / (across * along)`, its rectangle number `work % (across * along)`. */
 static void piece_REAL(const Product *z, long work, long across, long along, const REAL *a, const REAL *b,
                        const REAL *start, REAL *c, REAL *strip, REAL *room) {
@@ -189,20 +225,22 @@ static void piece_REAL(const Product *z, long work, long across, long along, con
   }
   c += place;
   if (start) start += place;
-  const int few = z->m <= THIN || (z->m <= NARROW && z->n <= NARROW);
-  if (few && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, start, c);
-  else if (z->b_column == 1 && is_thin_REAL(z)) thin_REAL(z, m, n, a, b, start, c, strip, room);
-  else if (is_aside_REAL(z, start)) aside_REAL(z, m, n, a, b, c, strip, room);
-  else rectangle_REAL(z, m, n, a, b, start, c, strip, room);
+  part_of_REAL(z, m, n, a, b, start, c, strip, room);
+}
+
+/* How many elements the strips and panels of a product take. */
+static long needed_REAL(const Product *z, const REAL *start) {
+  const long k = least(INNER, z->k);
+  const long panels = is_aside_REAL(z, start) ? wide_REAL(z->m) * (z->k + STRIPS * ROWS)
+                                              : least(BLOCK * PANEL_REAL, wide_REAL(z->n)) * k;
+  return STRIPS_REAL(k) + panels;
 }
 
 /* The pieces of products that one of several threads computes; whether there was memory for them. */
 static int pieces_REAL(const Product *z, long first, long last, long across, long along, const REAL *a, const REAL *b,
                       const REAL *start, REAL *c) {
   const long k = least(INNER, z->k);
-  const long panels = is_aside_REAL(z, start) ? wide_REAL(z->m) * (z->k + STRIPS * ROWS)
-                                              : least(BLOCK * PANEL_REAL, wide_REAL(z->n)) * k;
-  REAL *strip = room_REAL(STRIPS_REAL(k) + panels);
+  REAL *strip = room_REAL(needed_REAL(z, start));
   if (!strip) return 0;
   for (long w = first; w < last; w++) piece_REAL(z, w, across, along, a, b, start, c, strip, strip + STRIPS_REAL(k));
   free(strip);
@@ -216,6 +254,13 @@ int product_REAL(const Product *given, const REAL *a, const REAL *b, const REAL 
   }
   const Product *z = given;
   const long products = z->batch[0] * z->batch[1] * z->batch[2], total = products * z->m * z->n * z->k;
+  if (products == 1 && total <= LITTLE && needed_REAL(z, start) <= STACK) {
+    REAL room[STACK] __attribute__((aligned(64)));
+    REAL *panels = room + STRIPS_REAL(least(INNER, z->k));
+    if (z->m == 1 && z->b_column == 1 && z->k <= INNER) row_REAL(z, a, b, start, c, room, panels);
+    else part_of_REAL(z, z->m, z->n, a, b, start, c, room, panels);
+    return 0;
+  }
   const long threads = omp_in_parallel() ? 1 : most(least(TEAM, total / SHARE), 1);
   long across, along;
   cut(z, products, threads, PANEL_REAL, &across, &along);
