@@ -610,11 +610,12 @@ def test_open_sizes_need_one_program(name: str, built: list[str]) -> None:
 def test_a_program_that_is_first_called_with_small_sizes_is_written_for_large_ones(
     function: Any, shapes: Any
 ) -> None:
+    """But for loops of their own for the small sizes."""
     dynamic = {0: (0, 1) if len(shapes(5)) == 1 else 0}
-    sources = [
-        ad.compile(function, dynamic=dynamic).lower(*floats(*shapes(n))).source for n in (5, 900)
-    ]
-    assert sources[0] == sources[1]
+    compiled = (ad.compile(function, dynamic=dynamic) for _ in range(2))
+    small, large = (c.lower(*floats(*shapes(n))) for c, n in zip(compiled, (5, 900), strict=True))
+    functions = [{*stages.source.split("static void ")[1:-1]} for stages in (small, large)]
+    assert {f for f in functions[0] if "_usual(" not in f} == functions[1]
 
 
 # (function, open dimensions, sizes): some sizes have programs of their own, all are right

@@ -185,6 +185,27 @@ PROGRAMS: dict[str, Program] = {
         lambda x: F.adaptive_avg_pool1d(F.avg_pool1d(x, 3, 2, 1), 3),
         {0: (0, 2)}, lambda n, w: (make(n, 2, w),), [(2, 10), (3, 9), (6, 6), (2, 12), (5, 7)],
     ),
+    "windows that share images out": (
+        lambda x: F.adaptive_avg_pool2d(x, (4, 5)) - F.adaptive_max_pool2d(x, (4, 5)),
+        {0: (0, 2, 3)}, lambda n, h, w: (make(n, 2, h, w),),
+        [(2, 8, 10), (3, 9, 11), (6, 6, 6), (2, 13, 24), (5, 3, 2), (1, 30, 17)],
+    ),
+    "windows over the end": (
+        lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), {0: (2, 3)},
+        lambda h, w: (make(1, 2, h, w),), [(8, 10), (9, 11), (6, 6), (13, 24), (2, 3)],
+    ),
+    "cut to even sizes": (  # of which either may be whole
+        lambda x: x[:, : x.shape[1] // 2 * 2, : x.shape[2] // 2 * 2].sin(), {0: (0, 1, 2)},
+        lambda n, h, w: (make(n, h, w),),
+        [(2, 13, 6), (3, 8, 10), (4, 9, 11), (5, 5, 5), (6, 4, 7)],
+    ),
+    "a turned image": (
+        lambda x, turn: F.grid_sample(
+            x, F.affine_grid(turn, tuple(x.shape), align_corners=False), align_corners=False
+        ), {0: (0, 2, 3), 1: 0},
+        lambda n, h, w: (make(n, 2, h, w), make(n, 2, 3, seed=1)),
+        [(2, 8, 10), (3, 9, 11), (6, 6, 6), (4, 5, 7)],
+    ),
     "half as large again": (
         lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"), {0: (0, 2, 3)},
         lambda n, h, w: (make(n, 2, h, w),), [(2, 8, 10), (3, 7, 9), (4, 5, 12), (6, 6, 6)],
@@ -212,6 +233,9 @@ SIDES = {
     "patches": 8,
     "pools": 3,
     "half as large again": 2,
+    "windows over the end": 2,
+    "cut to even sizes": 2,
+    "a turned image": 2,
 }  # the least sizes that these take
 
 
@@ -318,6 +342,8 @@ SMALL: dict[
     "filled": lambda x: F.pad(x[None, None], (1, 2, 2, 1), mode="replicate") * 3,
     "factored": lambda x: ad.linalg.cholesky(x @ x.mT + ad.eye(x.shape[0], dtype=x.dtype)),
     "product of all": lambda x: ad.kron(x, x.mT),
+    "resized": lambda x: F.interpolate(x[None, None], size=(7, 3), mode="bilinear"),
+    "jacobian": lambda x: ad.jacrev(lambda row: row.sin() * row.sum())(x.sum(0)),
     "repeated": lambda x: x.repeat_interleave(3, 1).logcumsumexp(0),
     "chosen": lambda x: x.sort(-1)[0] * x.argsort(0) + x.index_select(0, ad.arange(x.shape[0])),
 }
@@ -331,6 +357,92 @@ def test_sizes_of_one_need_no_other_program(name: str, built: list[str]) -> None
         x = make(*sizes)
         assert_same(compiled(x), eager(x))
     assert len(built) == 1
+
+
+NOTHING: dict[
+    str, Callable[..., Any]
+] = {  # functions of n by m, of which parts are empty if n is 1
+    "differences": lambda x: x.diff(dim=0).sin().sum(0) + x.square(),
+    "neighbours": lambda x: x[:-1] * x[1:],
+    "every third": lambda x: x[1::3].sum(0) * x,
+    "the larger half": lambda x: x.topk(x.shape[0] // 2, 0)[0],
+    "turned by half": lambda x: x.roll(x.shape[0] // 2, 0),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_parts_without_elements_need_no_other_program(name: str, built: list[str]) -> None:
+    eager = ad.value_and_grad(lambda x: (NOTHING[name](x) * 1.5).sum())
+    compiled = ad.compile(eager, dynamic={0: (0, 1)})
+    for sizes in ((5, 4), (1, 6), (7, 1), (2, 2), (1, 1)):
+        x = make(*sizes)
+        assert_same(compiled(x), eager(x))
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_images_that_have_their_size_stay_as_they_are(mode: str, built: list[str]) -> None:
+    """Infinities, too."""
+    compiled = ad.compile(lambda x: F.interpolate(x, size=(5, 4), mode=mode), dynamic={0: (2, 3)})
+    for h, w in ((7, 6), (5, 4), (5, 9), (3, 4)):
+        x = make(1, 1, h, w)
+        x[0, 0, 1, 1] = np.inf if (h, w) == (5, 4) else 1
+        assert_same(compiled(x), F.interpolate(x, size=(5, 4), mode=mode))
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize("sizes", [(3, 16, 8), (8, 64, 16)])
+def test_sizes_of_which_many_are_multiples_of_others_stay_open(
+    sizes: Any, built: list[str]
+) -> None:
+    """Powers of two: which of them must be multiples is found by taking all others apart."""
+    function, dynamic, arguments, _ = PROGRAMS["transformer"]
+    compiled = ad.compile(function, dynamic=dynamic)
+    for point in (sizes, (2, 5, 3), (4, 7, 6)):
+        args = arguments(*point)
+        assert_same(compiled(*args), function(*args))
+    assert len(built) == 1
+
+
+def test_an_inner_size_that_happens_to_be_even_may_be_odd(built: list[str]) -> None:
+    compiled = ad.compile(lstm, dynamic={0: (0, 1, 2), 1: (0, 1), 2: (0, 1)})
+    for t, b, i, h in ((4, 8, 16, 32), (3, 5, 7, 2), (16, 32, 32, 64)):
+        args = make(t, b, i), make(i, 4 * h), make(h, 4 * h)
+        assert_same(compiled(*args), lstm(*args))
+    assert len(built) == 1
+
+
+SHORT: dict[str, Callable[..., Any]] = {  # functions of n by m by k
+    "totals": lambda x: x.std(-1) + x.sum(0).norm(dim=-1) - x.amax(1).mean(1, True),
+    "moved": lambda x: x.permute(2, 0, 1) * ad.arange(x.shape[1]) + x.shape[2],
+    "running": lambda x: x.cumsum(1).roll(1, 2).flip(0),
+    "chosen": lambda x: x.gather(1, x.argsort(1)).softmax(-1) * x.logsumexp(0),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_programs_with_loops_of_the_first_sizes_serve_all_others(
+    name: str, built: list[str]
+) -> None:
+    """Short sizes of the first call are numbers in loops of their own."""
+    eager = with_gradients(SHORT[name])
+    compiled = ad.compile(eager, dynamic={0: (0, 1, 2)})
+    first = (20, 3, 5)
+    for sizes in (first, (7, 3, 5), (20, 3, 6), (20, 4, 5), (300, 3, 5), (2, 40, 9), first):
+        x = make(*sizes)
+        assert_same(compiled(x), eager(x))
+    assert len(built) == 1
+    assert "_usual(" in built[0]
+
+
+def test_remainders_that_choose_numbers_have_a_program_each(built: list[str]) -> None:
+    """The graphs are of one length, and numbers in them tell sizes apart."""
+    eager = with_gradients(lambda x: x.roll((1, 3, 2)[x.shape[0] % 3], 0) * x[:4].sum())
+    compiled = ad.compile(eager, dynamic={0: 0})
+    for size in (12, 7, 8, 13, 15, 20, 31, 9, 100):
+        x = make(size)
+        assert_same(compiled(x), eager(x))
+    assert len(built) == 3
 
 
 def test_the_least_of_sizes_has_a_program_for_each_order(built: list[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import divided, is_open, surely
+from adjoint.core.sizes import divided, is_open, surely, with_known
 
 
 @record
@@ -54,6 +54,10 @@ class Affine:
     def without(self, variables: Container[int]) -> Affine:
         """The same without some of its terms."""
         return Affine(self.offset, tuple(t for t in self.terms if t[0] not in variables))
+
+    def with_known(self, known: Mapping[int, int]) -> Affine:
+        """The same where some open sizes are numbers."""
+        return Affine(with_known(self.offset, known), with_known(self.terms, known))
 
     def range(self, bounds: Bounds) -> tuple[int, int]:
         """The least and the largest value while each variable runs from low to high - 1."""

@@ -44,7 +44,7 @@ from adjoint.compiler.steps import keep_steps
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.places import warn
-from adjoint.core.sizes import NotOpen, assuming, for_many
+from adjoint.core.sizes import NotOpen, assuming, called_with, for_many
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor
 from adjoint.graph.trace import ShapeDtype
@@ -62,7 +62,7 @@ _FIRST = 17  # times the factor is the least size
 _DRAWN = 100  # times that sizes are drawn until some that were drawn before are taken
 _PERIODS = (1, 2, 4, 8, 16, 32, 64, 3, 6, 12, 5, 7)  # after which a function may do the same again
 _LARGE = 64  # the largest power of two among them
-_NEXT = (1, 3, 5)  # periods later a graph is looked at; one may be special by chance
+_STEPS = (0, 1, 3, 5, 6, 8)  # periods later a graph is looked at
 _FEW = 2  # sizes that may be special by chance
 _MORE = 6  # sizes to trace for where quotients of sizes are to be seen
 _TRIES = 3  # times as many sizes are traced where some are special
@@ -304,7 +304,8 @@ def _told_apart(
         loose = [e.ties for e in known if _apart(e.ties, resized.sizes) is not None]
         for ties in dict.fromkeys([*loose, resized.ties]):
             other = resized.tied(ties)
-            if _length(other, other.far(_SCALES[0]), traced) == len(_lowered(graph)):
+            far = _graph(other, other.far(_SCALES[0]), traced)
+            if far is not None and len(far) == len(_lowered(graph)):
                 yield other
         return
     found = _loosest(resized, traced)
@@ -319,11 +320,11 @@ def _loosest(resized: _Resized, traced: Any) -> _Resized | None:
     dims = [dim for _, dim, _ in resized.places]
     by_dimension = _numbered(list(zip(resized.sizes, dims, strict=True)))
     ways = [
-        iter([_numbered(range(len(dims))), by_dimension, resized.ties]),
+        iter([_numbered(range(len(dims))), by_dimension, resized.ties, _tightest(resized)]),
         _with_multiples(resized.tied(by_dimension)),
         _with_multiples(resized),
     ]
-    ties = itertools.islice(dict.fromkeys(itertools.chain(*ways)), _WAYS)
+    ties = dict.fromkeys(itertools.islice(itertools.chain(*ways), _WAYS))
     found = next(filter(lambda r: _takes(r, traced), map(resized.tied, ties)), None)
     while found is not None:
         looser = next(filter(lambda r: _takes(r, traced), _splits(found)), None)
@@ -339,18 +340,40 @@ def _splits(resized: _Resized) -> Iterator[_Resized]:
     for group in range(resized.count):
         places = [n for n, (g, _) in enumerate(ties) if g == group]
         some = range(1, 1 << (len(places) - 1)) if len(places) <= _SPLIT else ()
-        by_dim: dict[int, int] = {}
-        for k, n in enumerate(places):
-            dim = resized.places[n][1]
-            by_dim[dim] = by_dim.get(dim, 0) | 1 << k
         whole = (1 << len(places)) - 1
-        parts = [bits for bits in by_dim.values() if bits != whole]
-        for bits in some or [*parts, *(1 << k for k in range(len(places)))]:
+        alike: dict[Any, int] = {}  # places of one size, of one dimension, of one tensor
+        for k, n in enumerate(places):
+            for what in enumerate(resized.places[n]):
+                alike[what] = alike.get(what, 0) | 1 << k
+        parts = [bits for bits in alike.values() if bits != whole]
+        for bits in some or dict.fromkeys([*(1 << k for k in range(len(places))), *parts]):
             chosen = {n for k, n in enumerate(places) if bits >> k & 1}
             groups = _numbered([(g, n in chosen) for n, (g, _) in enumerate(ties)])
             pairs = zip(groups, ties, strict=True)
             if len(places) > 1:
-                yield resized.tied(tuple([(number, factor) for (number, _), (_, factor) in pairs]))
+                yield resized.tied(_reduced([(number, f) for (number, _), (_, f) in pairs]))
+
+
+def _reduced(ties: Sequence[tuple[int, int]]) -> Ties:
+    """The same ties with the least factors: a size that is alone may be any number."""
+    common: dict[int, int] = {}
+    for group, factor in ties:
+        common[group] = math.gcd(common.get(group, 0), factor)
+    return tuple([(group, factor // common[group]) for group, factor in ties])
+
+
+def _tightest(resized: _Resized) -> Ties:
+    """Ties of all sizes of which one is a small multiple of another, and so on."""
+    groups = {size: {size} for size in resized.sizes}
+    for a, b in itertools.permutations(groups, 2):
+        if a % b == 0 and a // b <= _MULTIPLE and groups[a] is not groups[b]:
+            groups[b] |= groups[a]
+            for size in groups[a]:
+                groups[size] = groups[b]
+    bases = {size: math.gcd(*group) for size, group in groups.items()}
+    numbers = _numbered([min(groups[size]) for size in resized.sizes])
+    pairs = zip(numbers, resized.sizes, strict=True)
+    return tuple([(number, size // bases[size]) for (number, _), size in pairs])
 
 
 def _with_multiples(resized: _Resized) -> Iterator[Ties]:
@@ -375,7 +398,7 @@ def _takes(resized: _Resized, traced: Any) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            point = resized.example()
+            point = resized.others()
             resized.seen[point] = traced(*resized.at(point))
         except (AdjointError, Warning, MemoryError):
             return False
@@ -393,10 +416,10 @@ def _quiet(traced: Any) -> Any:
     return quiet
 
 
-def _length(resized: _Resized, point: Sequence[int], traced: Any) -> int | None:
-    """How many nodes the graph for some sizes has; None if the function raises for them."""
+def _graph(resized: _Resized, point: Sequence[int], traced: Any) -> Graph | None:
+    """The graph for some sizes; None if the function raises for them."""
     try:
-        return len(_lowered(_quiet(traced)(*resized.at(point))))
+        return _lowered(_quiet(traced)(*resized.at(point)))
     except (AdjointError, MemoryError):
         return None
 
@@ -449,7 +472,7 @@ class _Learning:
         raise failed or NotOpen("the program is another for other sizes")
 
     def _candidates(self) -> Iterator[tuple[int, ...]]:
-        """Periods of the symbols: those with which graphs are of one length, then multiples."""
+        """Periods of the symbols: those after which graphs are the same again, then multiples."""
         periods = self._periods()
         if periods is None:
             return
@@ -460,20 +483,35 @@ class _Learning:
             yield tuple([p * times for p in periods])
 
     def _periods(self) -> tuple[int, ...] | None:
-        """For each symbol the least number after which graphs have the same length again."""
+        """For each symbol the least number after which graphs are the same again, but for numbers
+        that grow with the size.
+        """
         base = self.resized.far(self.scale)
-        expected = _length(self.resized, base, self.traced)
-        found = []
-        for number in range(len(base)):
-            for period in _PERIODS:
-                points = [[*base] for _ in _NEXT]
-                for point, k in zip(points, _NEXT, strict=True):
-                    point[number] += k * period
-                lengths = (_length(self.resized, p, self.traced) for p in points)
-                if sum(length == expected for length in lengths) > 1:
-                    found.append(period)
-                    break
-        return tuple(found) if expected is not None and len(found) == len(base) else None
+        repeats = (
+            (p for p in _PERIODS if self._repeats(base, number, p)) for number in range(len(base))
+        )
+        found = [next(periods, None) for periods in repeats]
+        return tuple([p for p in found if p is not None]) if None not in found else None
+
+    def _repeats(self, base: Sequence[int], number: int, period: int) -> bool:
+        """Whether graphs of sizes that are periods apart are one; one may be special by chance."""
+        graphs: dict[tuple[int, ...], Graph] = {}
+        special = 0
+        for steps in _STEPS:
+            point = [*base]
+            point[number] += steps * period
+            graph = _graph(self.resized, point, self.traced)
+            if graph is not None and all(len(graph) == len(g) for g in graphs.values()):
+                graphs[steps,] = graph
+            elif special or not graphs:
+                return False
+            else:
+                special += 1
+        try:
+            opened(WholeFits([*graphs]), [*graphs.values()], (0,))
+        except NotOpen:
+            return False
+        return True
 
     def _with(self, periods: tuple[int, ...], given: _Resized | None = None) -> Everywhere:
         """The code for sizes with the same remainders by these numbers; what is a matter of speed
@@ -491,7 +529,7 @@ class _Learning:
         needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
         graphs = self._graphs(resized, choices, usual)
         typical = resized.typical()
-        with assuming(typical) as assumed:
+        with assuming(typical) as assumed, called_with(resized.symbols(resized.own)):
             try:
                 alike = graphs(needed)
                 found = opened(WholeFits([*alike]), [*alike.values()], typical)
@@ -603,6 +641,10 @@ class _Resized:
         """
         if max(self.own) >= _TYPICAL and len({*self.own} - {1}) == self.count:
             return self.own
+        return self.others()
+
+    def others(self) -> tuple[int, ...]:
+        """Sizes that no dimension has, with the remainders of those given."""
         near = [(_FIRST, period) for period in (_LARGE, 16, 4, 1)]
         return self._beyond((_TYPICAL, _LARGE), (_LARGE, _LARGE), *near)
 

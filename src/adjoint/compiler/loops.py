@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, Bounds
 from adjoint.core.records import record, structure
 from adjoint.core.remembering import cached_property
-from adjoint.core.sizes import is_open, surely
+from adjoint.core.sizes import is_open, surely, with_known
 from adjoint.graph.ir import Node, Value
 
 ROW, BLOCK, LANE = -1, -2, -3  # the number of a row; the first row of a block; a row in a block
@@ -216,6 +216,7 @@ class Kernel:
     divisible: bool = False  # whether threads can share its rows
     turned: frozenset[Value] = frozenset()  # values of which it finds a block of rows, turned
     whole: bool = False  # whether it runs over all rows, whatever FIRST and LAST are
+    known: Mapping[int, int] = field(default_factory=dict)  # open sizes that are numbers in it
     comments: list[str] = field(default_factory=list)
 
     def statements(self) -> list[Statement]:
@@ -391,6 +392,26 @@ def reindexed(statement: Any, change: Callable[[Affine], Affine]) -> Any:
         statement = replace(statement, place=replace(place, address=change(place.address)))
     if isinstance(statement, Let) and statement.positions:
         statement = replace(statement, positions=tuple(map(change, statement.positions)))
+    if isinstance(statement, (Load, Check)) and statement.guards:
+        statement = replace(statement, guards=tuple(map(guard, statement.guards)))
+    if isinstance(statement, Select):
+        statement = replace(statement, guard=guard(statement.guard))
+    return statement
+
+
+def with_known_sizes(statement: Any, known: Mapping[int, int]) -> Any:
+    """The same statement of an iteration where some open sizes are numbers."""
+
+    def guard(each: Guard) -> Guard:
+        low, high = with_known((each.low, each.high), known)
+        return replace(each, low=low, high=high)
+
+    statement = reindexed(statement, lambda position: position.with_known(known))
+    if isinstance(statement, (Load, Store)) and statement.place.chosen:
+        place = replace(statement.place, chosen=with_known(statement.place.chosen, known))
+        statement = replace(statement, place=place)
+    if isinstance(statement, Check):
+        statement = replace(statement, size=with_known(statement.size, known))
     if isinstance(statement, (Load, Check)) and statement.guards:
         statement = replace(statement, guards=tuple(map(guard, statement.guards)))
     if isinstance(statement, Select):

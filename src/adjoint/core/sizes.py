@@ -59,6 +59,22 @@ class NotOpen(Exception):
 
 _assumed: ContextVar[dict[Size, None] | None] = ContextVar("assumed", default=None)
 _example: ContextVar[Sequence[int] | None] = ContextVar("example", default=None)
+_first: ContextVar[Sequence[int]] = ContextVar("first", default=())
+
+
+@contextmanager
+def called_with(sizes: Sequence[int]) -> Generator[None]:
+    """Make programs in here for a function that is first called with some open sizes."""
+    token = _first.set(sizes)
+    try:
+        yield
+    finally:
+        _first.reset(token)
+
+
+def first() -> Sequence[int]:
+    """The open sizes of the first call; none where nothing is open."""
+    return _first.get()
 
 
 @contextmanager
@@ -304,6 +320,21 @@ def at(value: Any, sizes: Sequence[int]) -> Any:
     if type(value) is tuple:
         return tuple(at(v, sizes) for v in value)
     return value
+
+
+def with_known(value: Any, known: Mapping[int, int]) -> Any:
+    """A number, or a tuple of them, in which some open sizes are numbers."""
+    if type(value) is tuple:
+        return tuple([with_known(v, known) for v in value])
+    if not isinstance(value, Size) or symbols_of(value).isdisjoint(known):
+        return value
+    found: dict[Monomial, Any] = {}
+    for powers, coefficient in value.terms.items():
+        left = tuple([s for s in powers if _base(s)[0] not in known])
+        factors = (_value(s, known) for s in powers if _base(s)[0] in known)
+        found[left] = found.get(left, 0) + coefficient * math.prod(factors)
+    constant = _exact(found.get((), 0))
+    return made(int(value) if any(c for p, c in found.items() if p) else constant, found)
 
 
 def symbols_of(value: int) -> set[int]:

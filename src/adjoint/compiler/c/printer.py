@@ -78,6 +78,9 @@ class _Printer:
             arguments.append("double *restrict scratch")
         arguments += [f"const long {size}" for size in self.sizes]
         body = [*map(_hidden, sorted(self.strides)), *body]
+        if kernel.known:
+            known = [f"const long size{number} = {size};" for number, size in kernel.known.items()]
+            body = ["{", *known, *body, "}"]
         body = [f"(void){size};" for size in self.sizes] + body
         head = f"static void {name}({', '.join(arguments)}) {{"
         lines = [*kernel.comments, head, *_indented(["(void)first; (void)last;", *body]), "}", ""]
@@ -287,8 +290,15 @@ def _hidden(stride: int) -> str:
 
 def _has_lanes(loop: For) -> bool:
     """Whether a loop of open length is written as whole vectors. Bytes are not: gcc puts vectors
-    of a loop into registers of one size, so they want 64 turns at once, and it arranges that.
+    of a loop into registers of one size, so they want 64 turns at once, and it arranges that. Nor
+    are loops without functions that run once, or that gather: a rest of single elements is soon
+    done there.
     """
+    if not any(isinstance(s, Let) and calls(s.text) for s in loop.body):
+        places = [s.place.address for s in loop.body if isinstance(s, (Load, Store))]
+        steps = (abs(int(p.coefficient(loop.variable))) for p in places)
+        if FIRST in loop.low or (not loop.totals and any(step > 1 for step in steps)):
+            return False
     bytes_ = any(isinstance(s, Load) and s.c_type == "unsigned char" for s in loop.body)
     return bool(loop.totals) or (may_repeat(loop) and not bytes_)
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from adjoint.compiler.loops import Kernel, ends_early
+from adjoint.compiler.loops import FIRST, LANE, For, Kernel, ends_early
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.bands import make_bands
@@ -28,23 +28,34 @@ from adjoint.compiler.shaping.rows import SHORT, choose_rows, keep_rows, share_r
 from adjoint.compiler.shaping.totals import narrow_totals
 from adjoint.compiler.shaping.trimming import cut_loops, pad_short, tile
 from adjoint.core.records import record
-from adjoint.core.sizes import assuming, example, is_open, symbol, symbols_of
+from adjoint.core.sizes import (
+    assuming,
+    example,
+    first,
+    is_open,
+    symbol,
+    symbols_of,
+    with_known,
+)
 from adjoint.native import cache
 
 Most = Mapping[int, int]  # what open sizes are at most, by symbol
 _NONE: Most = MappingProxyType({})
 MOST_PARTIAL = 1 << 15  # accumulators of one thread
 SHORT_EXAMPLE, LONG_EXAMPLE = 4, 256  # sizes that versions are written for
+_LIGHT = 12  # statements that take less time than what is around them
+KNOWN = 128  # the largest size of a first call that has a version of its own
 
 
 def kernel(
     plan: Plan, nest: Nest, name: str, turned: Turned | None = None,
-    *, most: Most = _NONE, assumes: bool = False,
+    *, most: Most = _NONE, assumes: bool = False, known: Most = _NONE,
 ) -> Kernel:  # fmt: skip
     """The loop program of a nest, for all open sizes or for those that are at most as given; or, if
-    it `assumes` that, for those alone in which its conditions change in the same order.
+    it `assumes` that, for those alone in which its conditions change in the same order; or for
+    those of which some are `known`.
     """
-    draft = Draft(plan, nest, Kernel(name, 1), turned, most, assumes)
+    draft = Draft(plan, nest, Kernel(name, 1, known=known), turned, most, assumes)
     if turned is not None:
         draft.kernel.turned = frozenset(turned.values)
     for change in PASSES:
@@ -86,7 +97,38 @@ def versions(plan: Plan, nest: Nest, general: Kernel) -> tuple[Kernel, list[Vers
         made = kernel(plan, copy.copy(nest), f"{name}_cut", assumes=True) if sizes else general
     if assumed and made.body != general.body:
         found.append(Version(made, tuple(assumed)))
+    known = _known(nest, general)
+    if known:
+        usual = [known.get(number, size) for number, size in enumerate(long)]
+        with assuming(usual) as assumed:
+            made = kernel(plan, copy.copy(nest), f"{name}_usual", known=known)
+        found.insert(0, Version(made, (*_exactly(known), *assumed)))
     return general, found
+
+
+def _known(nest: Nest, general: Kernel) -> dict[int, int]:
+    """The short open sizes of the first call, if they say how long a loop is: then it has no rest,
+    strides are known, and totals of a few elements are written out. Elements that are made each by
+    itself, and take long, gain from that where there are very few.
+    """
+    totals = any(member.loop.combining for member in nest.members)
+    light = sum(member.statements for member in nest.members) <= _LIGHT
+    most = KNOWN if totals or light else SHORT - 1
+    short = {number: size for number, size in enumerate(first()) if size <= KNOWN}
+    loops = [s for s in general.statements() if isinstance(s, For)]
+    inner = [s for s in loops if FIRST not in s.low and (totals or s.vector)]
+    ends = [n for s in inner for n in s.high]
+    if totals and len(nest.members) == 1:  # an accumulator for each row, side by side
+        ends += [general.rows for s in loops if s.variable == LANE]
+    lengths = [n for n in ends if is_open(n) and symbols_of(n) <= short.keys()]
+    return short if any(with_known(n, short) <= most for n in lengths) else {}
+
+
+def _exactly(known: Most) -> Iterator[int]:
+    """Numbers that are at least 0 where sizes are as known."""
+    for number, size in known.items():
+        own = symbol(number, size)
+        yield from (own - size, size - own)
 
 
 def _varying(nest: Nest) -> set[int]:

@@ -26,7 +26,7 @@ from adjoint.compiler.loops import (
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.draft import Axis, Band, Draft, Turned
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import is_open, surely
+from adjoint.core.sizes import is_open, surely, with_known
 from adjoint.graph.ir import Node
 
 _MOST_PARTS = 32  # that the axes of a loop are cut into
@@ -49,7 +49,11 @@ def _band(draft: Draft, number: int) -> Band:
     if draft.turned is not None:
         _turn(band, draft.turned, depth)
     fixed = depth if len(draft.nest.members) > 1 or draft.turned is not None else 0
-    band.axes = joined_axes(loop.space, positions_of(band), member.reduced, fixed)
+    band.space = with_known(loop.space, draft.kernel.known)
+    if draft.kernel.known:
+        band.body = [loops.with_known_sizes(s, draft.kernel.known) for s in band.body]
+        band.writes = {v: a.with_known(draft.kernel.known) for v, a in band.writes.items()}
+    band.axes = joined_axes(band.space, positions_of(band), member.reduced, fixed)
     cut_axes(draft, band)
     return band
 

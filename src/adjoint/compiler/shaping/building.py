@@ -30,7 +30,7 @@ from adjoint.compiler.loops import (
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.draft import Axis, Band, Draft
 from adjoint.compiler.shaping.rows import best_axis
-from adjoint.core.sizes import is_open
+from adjoint.core.sizes import is_open, with_known
 from adjoint.graph.ir import Node
 
 _UNROLLED = 80  # statements of a reduction whose turns are written out
@@ -230,7 +230,7 @@ def _declare_partials(draft: Draft) -> None:
     for band in draft.bands:
         if band.kind is Reduction and any(band.axes[k].reduced for k in draft.outside()):
             for total in band.totals:
-                count = math.prod(total.node.output.shape)
+                count = math.prod(with_known(total.node.output.shape, draft.kernel.known))
                 draft.kernel.partials.append((total, count))
 
 

@@ -52,6 +52,7 @@ class Band:
     body: list[Statement]  # of one iteration, ends included
     totals: list[Total]
     writes: dict[Value, Affine]
+    space: Shape = ()  # of its loop
 
     @property
     def loop(self) -> Loop:

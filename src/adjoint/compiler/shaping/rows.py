@@ -19,7 +19,7 @@ from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, po
 from adjoint.compiler.shaping.bytes import room_of
 from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTurned
 from adjoint.compiler.sharing import Sharing
-from adjoint.core.sizes import is_open
+from adjoint.core.sizes import is_open, with_known
 from adjoint.elements.numbers import C_TYPES
 
 _LONG_ROW = 1024  # accumulators beside one another
@@ -129,11 +129,11 @@ def _join_outer(draft: Draft, count: int) -> bool:
     """Join the outer axes of all bands into one, if every position allows it."""
     bands = draft.bands
     for band in bands:
-        joined = joined_axes(band.loop.space[:count], positions_of(band), (), 0)
+        joined = joined_axes(band.space[:count], positions_of(band), (), 0)
         if len(joined) != 1 or len({d in band.member.reduced for d in range(count)}) != 1:
             return False
     for band in bands:
-        size = math.prod(band.loop.space[:count])
+        size = math.prod(band.space[:count])
         first = Axis(tuple(range(count)), size, 0 in band.member.reduced)
         band.axes = [first, *band.axes[count:]]
         cut_axes(draft, band)
@@ -190,7 +190,8 @@ def keep_rows(draft: Draft) -> None:
     """Let values that only the nest reads lie in the memory of one row, or of one block."""
     nest, size = draft.nest, draft.block or 1
     for number, value in enumerate(nest.local):
-        c_type, count = C_TYPES[value.dtype.name], row_elements(value, nest.outer) * size
+        count = with_known(row_elements(value, nest.outer), draft.kernel.known) * size
+        c_type = C_TYPES[value.dtype.name]
         draft.rooms[value] = Local(f"l{number}", c_type, count)
     if draft.rooms:
         for band in draft.bands:
