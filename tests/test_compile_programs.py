@@ -944,6 +944,15 @@ def test_nan_and_infinity_are_where_they_are_in_eager(name: str) -> None:
             )
 
 
+def test_loops_that_read_one_element_in_every_turn_are_functions_of_their_own() -> None:
+    """As parts of their caller gcc does not make vectors of them."""
+    gradient = ad.grad(lambda x: (x * x.cos()).sum().square())
+    compiled, x = ad.compile(gradient), make(1000)
+    kernels = compiled.lower(x).source.split("static void ")[1:]
+    assert [kernel.startswith("APART") for kernel in kernels if "sin(" in kernel] == [True]
+    assert_same(compiled(x), gradient(x))
+
+
 def test_long_programs_are_loops_of_bounded_size() -> None:
     """Compilers take more than linear time for long functions; the values are the same."""
 

@@ -228,6 +228,17 @@ class Kernel:
         """Whether it can find an index out of range."""
         return any(isinstance(s, Check) for s in self.statements())
 
+    @property
+    def rereads(self) -> bool:
+        """Whether vectors read the same element of memory in every turn of a loop."""
+        vectors = (s for s in self.statements() if isinstance(s, For) and s.vector)
+        reads = ((v.variable, s.place) for v in vectors for s in v.body if isinstance(s, Load))
+        return any(
+            variable >= 0 and isinstance(place.value, Value) and not place.chosen
+            and not place.address.coefficient(variable)
+            for variable, place in reads
+        )  # fmt: skip
+
     @cached_property
     def pointers(self) -> dict[Value, int]:
         """The values that it reads and writes in memory, in the order of their first use, and from

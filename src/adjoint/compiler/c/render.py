@@ -57,12 +57,15 @@ class Renderer:
         self.table = table
         self.functions: dict[str, str] = {}  # text, but for the name, -> name
         self.totals: dict[str, str] = {}  # the same of those that join accumulators
+        self.apart: set[str] = set()  # texts of functions that stay functions
         self.parts: list[str] = []  # functions of some of the steps of a long segment
         self.regions = Regions(table, self.steps)
 
     def function(self, kernel: Kernel) -> str:
         """The name of the function of a kernel; those that do the same share one."""
         text = printed(kernel, "NAME", self.table.sizes)
+        if kernel.rereads:  # as part of another, gcc 12 forgets that nobody writes what it reads
+            self.apart.add(text)
         return self.functions.setdefault(text, kernel.name)
 
     def segment(self, scope: Scope, numbers: Sequence[int]) -> str:
@@ -323,9 +326,10 @@ def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
             names.append(step)
     if not texts:
         return "", names
-    apart = "APART " if len(renderer.functions) > _FEW else ""
     functions = renderer.totals | renderer.functions
-    kernels = [text.replace("NAME", apart + name, 1) for text, name in functions.items()]
+    apart = {*functions} if len(renderer.functions) > _FEW else renderer.apart
+    names_of = {text: f"APART {n}" if text in apart else n for text, n in functions.items()}
+    kernels = [text.replace("NAME", name, 1) for text, name in names_of.items()]
     body = "\n".join([*kernels, *renderer.parts, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
     needed += TAPE_DECLARED if scope.tapes else ""
