@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from adjoint.core.threads import TEAM
 from adjoint.elements import called
@@ -1012,7 +1013,14 @@ def counts_digits(body: str) -> bool:
 
 def rounds_alike(body: str) -> bool:
     """Whether a text has the same values in vectors and outside: it calls nothing of libmvec."""
-    return not _needed(body)[1] & {name + suffix for name in VECTORS for suffix in ("", "f")}
+    return not any(map(_is_in_libmvec, _CALL.findall(body)))
+
+
+@lru_cache(1 << 10)
+def _is_in_libmvec(name: str) -> bool:
+    """Whether a function, or one that it calls, has a vector version in the library."""
+    vectors = {each + suffix for each in VECTORS for suffix in ("", "f")}
+    return not vectors.isdisjoint(_needed(f"{name}(")[1])
 
 
 def declared(body: str) -> list[str]:

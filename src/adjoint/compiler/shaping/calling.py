@@ -35,39 +35,41 @@ def call_apart(draft: Draft) -> None:
     """Call the functions of a heavy loop before the rest of it. No vector register outlives a call:
     all that the loop holds in them, constants too, would go to memory and back in each turn.
     """
-    draft.kernel.body = _apart(draft.kernel.body, within_piece=False)
+    draft.kernel.body = _apart(draft.kernel.body)
 
 
-def _apart(statements: Sequence[Statement], *, within_piece: bool) -> list[Statement]:
+def _apart(statements: Sequence[Statement], piece: int = 0) -> list[Statement]:
+    """The same, in a loop that is cut into pieces of so many elements already; 0: it is not."""
     found: list[Statement] = []
     for statement in statements:
         if isinstance(statement, For) and statement.vector:
-            found += _split(statement, within_piece=within_piece) or [statement]
+            found += _split(statement, piece) or [statement]
             continue
         if isinstance(statement, (For, Scope)):
-            inside = isinstance(statement, For) and statement.variable == PIECE
-            statement.body = _apart(statement.body, within_piece=inside)
+            step = statement.step if isinstance(statement, For) else 0
+            is_cut = isinstance(statement, For) and statement.variable == PIECE
+            statement.body = _apart(statement.body, step if is_cut else 0)
         found.append(statement)
     return found
 
 
-def _split(loop: For, *, within_piece: bool) -> list[Statement] | None:
+def _split(loop: For, piece: int) -> list[Statement] | None:
     """The calls of a loop, then the rest; None where that gains nothing, or is not allowed."""
     first = _before_calls(loop.body)
-    if first is None or not (within_piece or _is_long(loop)) or overwrites(loop.body):
+    if first is None or not (piece or _is_long(loop)) or overwrites(loop.body):
         return None
-    v = loop.variable
+    room = piece or _PIECE
     made = {s.name: s for s in first if isinstance(s, (Let, Select))}
     rest = [s for s in loop.body if getattr(s, "name", None) not in made]
     wanted = dict.fromkeys(name for s in rest for name in used(s) if name in made)
-    here = variable(v) + variable(PIECE) * -1
-    kept = {n: Place(Local(f"{n}s", made[n].c_type, _PIECE), here) for n in wanted}
+    here = variable(loop.variable) + variable(PIECE) * -1
+    kept = {n: Place(Local(f"{n}s", made[n].c_type, room), here) for n in wanted}
     loads = [Load(n, made[n].c_type, place) for n, place in kept.items()]
     stores = [Store(place, n) for n, place in kept.items()]
-    rooms: list[Statement] = [Room(made[n].c_type, p.value.name, _PIECE) for n, p in kept.items()]
+    rooms: list[Statement] = [Room(made[n].c_type, p.value.name, room) for n, p in kept.items()]
     calls = replace(loop, body=[*first, *stores], totals=())
     others = replace(loop, body=without_dead([*loads, *rest]))
-    if within_piece:
+    if piece:
         return [*rooms, calls, others]
     begin = variable(PIECE)
     ends = (begin + Affine(_PIECE), *loop.high)
