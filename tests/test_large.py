@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -469,6 +470,51 @@ GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+OF_COMPLEX_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda x, y: 2 * x - y,
+    "product": lambda x, y: x * y,
+    "quotient": lambda x, y: x / y,
+    "square": lambda x, y: x**2,
+    "powers": lambda x, y: x**3 + x**-1 + x**0.5 + x**1.5,
+    "power": lambda x, y: x**y,
+    "exponentials": lambda x, y: x.exp() + y.log() + x.sqrt(),
+    "angles": lambda x, y: x.sin() * y.cos() + x.tanh(),
+    "inverse": lambda x, y: x.reciprocal() + y.square(),
+    "sizes": lambda x, y: x.abs() * y.angle(),
+    "a choice": lambda x, y: ad.where(x.real > 0, x, y.conj()),
+    "a row": lambda x, y: x.reshape(-1, 30) * y[:30],
+    "a real factor": lambda x, y: x * y.real,
+}
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("name", OF_COMPLEX_NUMBERS)
+def test_complex_gradients_in_one_loop_are_those_of_their_formulas(
+    name: str, dtype: Any, monkeypatch: Any
+) -> None:
+    n = N // 30 * 30
+    values = [(draw(n, seed=s) + 1j * draw(n, seed=s + 1)).astype(dtype) for s in (0, 2)]
+
+    def gradients() -> Any:
+        x, y = (ad.tensor(v, requires_grad=True) for v in values)
+        result = OF_COMPLEX_NUMBERS[name](x, y)
+        weight = ad.tensor(values[1].astype(result.detach().numpy().dtype)).reshape(result.shape)
+        return ad.autograd.grad(result, (x, y), weight, allow_unused=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+        found = gradients()
+        monkeypatch.setattr(fused.Fused, "__call__", lambda self, *given: self.plain(*given))
+        expected = gradients()
+    tolerance = 64 * np.finfo(dtype).eps
+    for one, other in zip(found, expected, strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert (one.dtype, one.stride()) == (other.dtype, other.stride())
+            near = tolerance * (np.abs(other.numpy()) + 1)
+            assert (np.abs(one.numpy() - other.numpy()) <= near).all()
+
+
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_gradients_in_one_loop_are_those_of_their_formulas(name: str, monkeypatch: Any) -> None:
     """A formula on large arrays is one loop; on small ones NumPy's arithmetic."""
@@ -523,7 +569,7 @@ def test_a_formula_is_one_loop_where_all_that_it_calls_has_a_text() -> None:
     assert loop("grad * self.sum()") is None
     assert loop("grad * activation.mish_curvature(self)") is None
     assert loop("grad * other", other=x.astype(np.float32)) is None
-    assert loop("grad * other", other=x + 1j) is None
+    assert loop("grad * other", other=x + 1j) is None  # of two dtypes
 
 
 WRITES: dict[str, Callable[[Any], Any]] = {

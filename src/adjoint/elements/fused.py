@@ -18,16 +18,17 @@ from adjoint.core.dtypes import OF
 from adjoint.core.records import record
 from adjoint.elements import language
 from adjoint.elements.large import COMPUTED, loop_of
-from adjoint.elements.numbers import C_TYPES, literal
+from adjoint.elements.numbers import C_TYPES, COMPLEX, literal
 from adjoint.native.loops import Loop
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 
 _MOST_TEXTS = 12  # of one formula: a text that depends on a number is not built for each
 _LONGEST = 4000  # characters of a text
-_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_INEXACT = ("float16", "bfloat16", "float32", "float64", *COMPLEX)
 _PLAIN = re.compile(r"{\w+}")
 _ARITHMETIC: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_OF_COMPLEX: dict[type, str] = {ast.Mult: "ad_times", ast.Div: "ad_over"}
 _LOGIC: dict[type, str] = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 _ORDER: dict[type, str] = {
     ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
@@ -107,7 +108,7 @@ def _without_parts(
 
 def _has_text(node: ast.expr, given: Mapping[str, Any]) -> bool:
     dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
-    dtype = next((d for d in dtypes.values() if d in _FLOATS), "float32")
+    dtype = next((d for d in dtypes.values() if d in _INEXACT), "float32")
     try:
         return bool(_Writer(given, dtypes, COMPUTED.get(dtype, dtype)).term(node).text)
     except _NoText:
@@ -118,7 +119,7 @@ def loop(tree: ast.expr, given: Mapping[str, Any]) -> Loop | None:
     """The loop of an expression in arrays of one dtype; None where a part has no text."""
     dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
     computed = {dtypes[n] for n in free_names(ast.Expression(tree)) & dtypes.keys()} - {"bool"}
-    if len(computed) != 1 or not computed <= {*_FLOATS}:
+    if len(computed) != 1 or not computed <= {*_INEXACT}:
         return None
     dtype = computed.pop()
     try:
@@ -149,6 +150,7 @@ class _Writer:
 
     def __init__(self, given: Mapping[str, Any], dtypes: dict[str, str], dtype: str) -> None:
         self.given, self.dtypes, self.dtype = given, dtypes, dtype
+        self.is_complex = dtype in COMPLEX
 
     def term(self, node: ast.expr) -> _Term:
         if not free_names(ast.Expression(node)) & self.dtypes.keys():
@@ -170,6 +172,8 @@ class _Writer:
             raise _NoText from None
         if type(value) in (int, float, bool):
             return _Term("constant", literal(float(value), C_TYPES[self.dtype]), value)
+        if self.is_complex and type(value) is complex:
+            return _Term("constant", literal(value, C_TYPES[self.dtype]), value)
         return _Term("constant", "", value)
 
     def number(self, node: ast.expr) -> _Term:
@@ -201,6 +205,8 @@ class _Writer:
         one, two = self.number(node.left), self.number(node.right)
         if "number" not in (one.kind, two.kind):
             raise _NoText
+        if self.is_complex and kind in _OF_COMPLEX:
+            return _Term("number", f"{_OF_COMPLEX[kind]}{{@}}({one.text}, {two.text})")
         return _Term("number", f"({one.text} {_ARITHMETIC[kind]} {two.text})")
 
     def of_UnaryOp(self, node: ast.UnaryOp) -> _Term:
@@ -212,7 +218,7 @@ class _Writer:
         return _Term("number", f"(-{found.text})")
 
     def of_Compare(self, node: ast.Compare) -> _Term:
-        if len(node.ops) != 1 or type(node.ops[0]) not in _ORDER:
+        if len(node.ops) != 1 or type(node.ops[0]) not in _ORDER or self.is_complex:
             raise _NoText
         one, two = self.number(node.left), self.number(node.comparators[0])
         return _Term("truth", f"({one.text} {_ORDER[type(node.ops[0])]} {two.text})")
@@ -233,7 +239,12 @@ class _Writer:
 
     def operator(self, name: str, args: list[ast.expr], keywords: dict[str, ast.expr]) -> _Term:
         if name == "conj" and len(args) == 1:
-            return self.term(args[0])
+            found = self.term(args[0])
+            if not self.is_complex:
+                return found
+            if found.kind != "number":
+                raise _NoText
+            return _Term("number", f"ad_conj{{@}}({found.text})")
         if name == "where" and len(args) == 3:
             return self.choice(*args)
         if name == "masked_fill" and len(args) == 3:
@@ -257,7 +268,9 @@ class _Writer:
         """An operator with a text, on such arguments; None where it takes others."""
         row = TABLE.row(name, overload)
         arguments = row.schema.arguments
-        if "real" not in row.c or not row.archetype.promotes or len(positional) > len(arguments):
+        if not row.promoted_tensors or len(positional) > len(arguments):
+            return None
+        if self.is_complex and row.promote == "real":
             return None
         terms = dict(zip(row.schema.names, positional, strict=False)) | named
         given: dict[str, Any] = {}

@@ -67,7 +67,12 @@ def power(given: Arguments, dtype: str) -> str | None:
 
 def complex_power(given: Arguments, dtype: str) -> str:
     """Squares, roots and inverses without cpow(), as NumPy has them."""
-    ways = {2: "ad_times@(self, self)", 0.5: "ad_csqrt@(self)", -1: "ad_inverse_of@(self)"}
+    ways = {
+        1: "self",
+        2: "ad_times@(self, self)",
+        0.5: "ad_csqrt@(self)",
+        -1: "ad_inverse_of@(self)",
+    }
     return ways.get(given["exponent"], "ad_cpow@(self, exponent)")
 
 
