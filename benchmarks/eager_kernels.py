@@ -309,7 +309,9 @@ def gradients(lib: Any, given: Arguments) -> Calls:
     """Backward passes of one operator, with a gradient of its own for each element."""
     f, side = lib.nn.functional, given.side
     x, matrix, batch = (a.clone().requires_grad_() for a in (given.x, given.matrix, given.batch))
-    weight, image = (a.clone().requires_grad_() for a in (given.weight, given.image))
+    weight, image, z = (
+        a.clone().requires_grad_() for a in (given.weight, given.image, given.complex)
+    )
     functions: list[tuple[str, Any, tuple[Any, ...]]] = [
         (name, lambda name=name: getattr(f, name)(x), (x,)) for name in BACKWARD
     ]
@@ -320,6 +322,8 @@ def gradients(lib: Any, given: Arguments) -> Calls:
         ("add row", lambda: matrix + weight, (matrix, weight)),
         ("div", lambda: x / given.y, (x,)),
         ("atan2", lambda: lib.atan2(x, given.y), (x,)),
+        ("complex mul", lambda: z * z, (z,)),
+        ("complex square", lambda: z**2, (z,)),
         ("sum of rows", lambda: matrix.sum(1), (matrix,)),
         ("mean", lambda: x.mean(), (x,)),
         ("var of rows", lambda: matrix.var(1), (matrix,)),
