@@ -152,15 +152,15 @@ def _distances(a: Array, b: Array, p: float) -> Array:
         return found
     from scipy.spatial.distance import cdist as scipy_cdist
 
-    if p == 0:
-        found = scipy_cdist(a, b, "hamming") * a.shape[-1]
+    if p in (0, math.inf):  # SciPy passes over NaN there
+        is_count = p == 0
+        found = scipy_cdist(a, b, "hamming" if is_count else "chebyshev")
+        found = found * a.shape[-1] if is_count else found
         if np.isfinite(a).all() and np.isfinite(b).all():
             return found
         with np.errstate(invalid="ignore"):  # ∞ - ∞
             unknown = np.isnan(a[:, None] - b).any(-1)
         return np.where(unknown, np.nan, found)
-    if p == math.inf:
-        return scipy_cdist(a, b, "chebyshev")
     if p == 1:
         return scipy_cdist(a, b, "cityblock")
     return scipy_cdist(a, b, "euclidean") if p == 2 else scipy_cdist(a, b, "minkowski", p=p)
