@@ -150,3 +150,15 @@ def test_bags_leave_rows_of_padding_out_whatever_they_hold(mode: str) -> None:
     np.testing.assert_array_equal(found.detach(), [[1.0, 2.0], both, [0.0, 0.0]])
     (grad,) = ad.autograd.grad(found.sum(), weight)
     np.testing.assert_array_equal(grad[1], [0.0, 0.0])
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_name_the_index_that_is_out_of_range(mode: str) -> None:
+    with pytest.raises(IndexError, match="index 9 is out of range; the weight has 5 rows"):
+        ad.nn.functional.embedding_bag(ad.tensor([[0, 9]]), ad.ones(5, 3), mode=mode)
+
+
+def test_means_of_whole_numbers_are_real() -> None:
+    weight = ad.tensor([[1, 2], [2, 5], [7, 7]])
+    found = ad.nn.functional.embedding_bag(ad.tensor([[0, 1]]), weight, mode="mean")
+    np.testing.assert_array_equal(found, [[1.5, 3.5]])

@@ -610,3 +610,14 @@ def test_cross_products_of_many_points_are_numpys(dtype: Any, dim: int) -> None:
 def test_cross_products_of_truths_are_refused() -> None:
     with pytest.raises(DtypeError):
         ad.linalg.cross(ad.ones(3, dtype=ad.bool), ad.ones(3, dtype=ad.bool))
+
+
+def test_pdist_refuses_what_has_no_distances() -> None:
+    for dtype in (ad.int64, ad.bool):
+        with pytest.raises(DtypeError, match="floating point or complex"):
+            ad.pdist(ad.ones(3, 2, dtype=dtype))
+    with pytest.raises(ShapeError, match="matrix of points"):
+        ad.pdist(ad.ones(3))
+    with pytest.raises(ValueRangeError, match="must not be negative"):
+        ad.pdist(ad.ones(3, 2), -1.0)
+    assert ad.pdist(ad.ones(3, 2, dtype=ad.complex64)).dtype is ad.float32

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
-from adjoint.core.errors import DtypeError, ShapeError
+from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, broadcast, show, wrap_dim
 
 LAPACK = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
@@ -141,3 +141,13 @@ def cross_axis(a: Shape, b: Shape, dim: int) -> int:
             f"got {a[axis]} and {b[axis]}."
         )
     return axis
+
+
+def check_points(shape: Shape, dtype: DType, p: float) -> None:
+    """Raise unless a matrix holds points whose distances in the p-norm can be taken."""
+    if not dtype.is_differentiable:
+        raise DtypeError(f"pdist(x): x must have a floating point or complex dtype, got {dtype}.")
+    if len(shape) != 2:
+        raise ShapeError(f"pdist(x): x must be a matrix of points, got {len(shape)} dimensions.")
+    if p < 0:
+        raise ValueRangeError(f"pdist(x): p must not be negative, got {p}")

@@ -8,6 +8,7 @@ from adjoint.checks.linalg import (
     check_dtype,
     check_matrix,
     check_pivots,
+    check_points,
     check_real,
     check_reflections,
     check_same_dtype,
@@ -200,12 +201,11 @@ def cross(self: Spec, other: Spec, dim: int) -> Spec:
     return Spec(shape, result_type(self, other))
 
 
-def pdist(self: Spec, *_: Any) -> Spec:
+def pdist(self: Spec, p: float) -> Spec:
     """One distance per pair of rows of one matrix."""
-    if self.ndim != 2:
-        raise ShapeError(f"pdist(x): needs a matrix, got {self.ndim} dimensions.")
+    check_points(self.shape, self.dtype, p)
     n = self.shape[0]
-    return Spec((n * (n - 1) // 2,), self.dtype)
+    return Spec((n * (n - 1) // 2,), self.dtype.to_real())
 
 
 def lstsq(self: Spec, b: Spec, rcond: float) -> Specs:

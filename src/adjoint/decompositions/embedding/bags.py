@@ -77,6 +77,7 @@ def embedding_bag(
     """The joined rows of each bag, the bag of each index, sizes of bags, and who is the largest."""
     _check(weight, indices, offsets, mode, scale_grad_by_freq, per_sample_weights)
     indices, offsets = checked(indices, weight.shape[0]), offsets.to(dtypes.int64)
+    ops.embedding(weight.detach().narrow(1, 0, 0), indices)  # says which index is out of range
     count = offsets.shape[0] - int(include_last_offset)
     bags = _bag_of_each(indices, offsets)
     used = indices != padding_idx if padding_idx >= 0 else None  # None: all of them
@@ -88,7 +89,7 @@ def embedding_bag(
         result, largest = _maxima(weight, indices, bags, used, offsets, count)
         return result, bags, sizes, largest
     scales = per_sample_weights
-    if mode == MEAN:
+    if mode == MEAN and weight.dtype.is_differentiable:
         scales = every.to(weight.dtype).reciprocal().index_select(0, bags)
     if scale_grad_by_freq or sparse:  # the gradient of each row is not a plain sum
         rows = ops.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
@@ -98,6 +99,8 @@ def embedding_bag(
     else:
         result = _totals(weight, indices, bags, used, offsets, scales)
     result = result.narrow(0, 0, count)
+    if mode == MEAN and scales is None:  # of whole numbers
+        result = result / sizes.clamp_min(1).unsqueeze(-1)
     return result, bags, sizes, sizes.clone()
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from adjoint import ops
-from adjoint.checks.linalg import cross_axis
+from adjoint.checks.linalg import check_points, cross_axis
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.ops import runtime
 from adjoint.ops.kinks import meets_kink
@@ -122,8 +122,7 @@ def _pairs(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def pdist(self: Tensor, p: float) -> Tensor:
     """The distances of all pairs of rows, the first with the others first."""
-    if p < 0:
-        raise ValueRangeError(f"pdist(x): p must not be negative, got {p}")
+    check_points(tuple(self.shape), self.dtype, p)
     i, j = _pairs(self)
     return _lengths(self.index_select(0, i) - self.index_select(0, j), p)
 

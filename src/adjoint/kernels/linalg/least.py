@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from adjoint.checks.linalg import batch_shape, check_same_dtype, cross_axis
+from adjoint.checks.linalg import batch_shape, check_points, check_same_dtype, cross_axis
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
@@ -117,13 +117,7 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
 
 def pdist(self: Array, p: float) -> Array:
     """The distances of all pairs of rows, the first with the others first."""
-    if self.ndim != 2:
-        raise ShapeError(f"pdist(x): x must be a matrix of points, got {self.ndim} dimensions.")
-    dtype = dtypes.of(self.dtype)
-    if not dtype.is_differentiable:
-        raise DtypeError(f"pdist(x): x must have a floating point or complex dtype, got {dtype}.")
-    if p < 0:
-        raise ValueRangeError(f"pdist(x): p must not be negative, got {p}")
+    check_points(self.shape, dtypes.of(self.dtype), p)
     count, width = self.shape
     result = np.zeros(count * (count - 1) // 2, np.abs(self[:0]).dtype)
     place = 0
