@@ -184,8 +184,6 @@ def finite(given: Arguments, dtype: str) -> str:
     defaults = {"nan": 0.0, "posinf": most, "neginf": -most}
     numbers = [default if given[k] is None else given[k] for k, default in defaults.items()]
     for_nan, above, below = (literal(number, C_TYPES[dtype]) for number in numbers)
-    if numbers[1:] == [most, -most]:  # two instructions that keep NaN
-        return f"(self == self ? ad_upto@(ad_from@(self, {below}), {above}) : {for_nan})"
     if numbers[0] == 0 and all(abs(number) <= most for number in numbers):
         # sums of products with truths take fewer steps than choices within choices
         other = f"((self > 0) * {above} + (self < 0) * {below})"
