@@ -214,3 +214,31 @@ def test_special_function_in_c_has_its_kernels_values_at_edges(name: str) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert_same(ad.compile(function)(*tensors), function(*tensors))
+
+
+MAGNITUDES = np.array([1e-300, 1e-20, 0.3, 1.0, 200.0, 1e8, 1e20, 1e100, 1e300])
+PLACES = np.array([1e-300, 1e-20, 0.1, 0.5, 0.9, 1 - 2.0**-53])
+DENSITIES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
+    "of gamma": ([MAGNITUDES] * 2, lambda a, x: ad.ops._gamma_density(a, x, 0)),
+    "of gamma in its shape": ([MAGNITUDES] * 2, lambda a, x: ad.ops._gamma_density(a, x, 1)),
+    "igamma in its shape": ([MAGNITUDES] * 2, lambda a, x: ad.ops._igamma_derivative(a, x, 1)),
+    "of beta": (
+        [MAGNITUDES, MAGNITUDES, PLACES], lambda a, b, x: ad.ops._beta_density(a, b, x, 0, 0),
+    ),
+    "of beta in its shape": (
+        [MAGNITUDES, MAGNITUDES, PLACES], lambda a, b, x: ad.ops._beta_density(a, b, x, 1, 0),
+    ),
+    "betainc in a shape": (
+        [MAGNITUDES, MAGNITUDES, PLACES],
+        lambda a, b, x: ad.ops._betainc_derivative(a, b, x, 0, 1),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_densities_are_numbers_at_all_magnitudes(name: str) -> None:
+    axes, function = DENSITIES[name]
+    tensors = [ad.tensor(grid.ravel()) for grid in np.meshgrid(*axes)]
+    found = function(*tensors).numpy()
+    assert not np.isnan(found).any()
+    np.testing.assert_allclose(ad.compile(function)(*tensors).numpy(), found, 1e-7, 1e-290)

@@ -2,7 +2,9 @@
 
 /* log(x^a e^-x / Gamma(a+1)) */
 double ad_gamma_log_power(double a, double x) {
-  return -0.5 * log(6.283185307179586 * a) - ad_stirling_error(a) - a * ad_log_excess((x - a) / a, x / a);
+  const double ratio = x / a, power = -0.5 * log(6.283185307179586 * a) - ad_stirling_error(a);
+  if (ratio > 1e-300 && ratio < 1e300) return power - a * ad_log_excess((x - a) / a, ratio);
+  return power - (x - a) + a * (log(x) - log(a));
 }
 
 /* x^a e^-x / Gamma(a+1) */
@@ -70,7 +72,7 @@ double ad_log_from_mean(double a, double x) {
   if (!(a > 20)) return log(x) - ad_digamma(a + 1);
   const double u = 1 / (a * a), d = (x - a) / a;
   const double series = 1 / 12.0 - u * (1 / 120.0 - u * (1 / 252.0 - u * (1 / 240.0 - u / 132)));
-  return (fabs(d) < 0.5 ? log1p(d) : log(x / a)) - 0.5 / a + u * series;
+  return (fabs(d) < 0.5 ? log1p(d) : x / a > 1e-300 ? log(x / a) : log(x) - log(a)) - 0.5 / a + u * series;
 }
 
 /* e^-f times the derivatives of e^f, from those of f: `slopes` are its first and following ones */

@@ -250,6 +250,14 @@ def log_excess(delta: Array, ratio: Array) -> Array:
     return np.where(near, small * small * total, away)
 
 
+def weighted_excess(a: Array, excess: Array, ratio: Array, log_ratio: Array) -> Array:
+    """a (d - log(1 + d)), d = excess/a and 1 + d = ratio, which may be too large or too small."""
+    with np.errstate(all="ignore"):
+        near = a * log_excess(excess / a, ratio)
+        far = excess - a * log_ratio
+    return np.where((ratio > 1e-300) & (ratio < 1e300), near, far)
+
+
 def exp_excess(x: Array) -> Array:
     """exp(x) - 1 - x, without cancellation near 0."""
     near = np.abs(x) < 0.5

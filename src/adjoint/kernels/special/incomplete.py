@@ -20,7 +20,13 @@ from adjoint.kernels.special.common import (
     in_double,
     ufunc,
 )
-from adjoint.kernels.special.gamma import exp_excess, log_excess, polygamma_real, stirling_error
+from adjoint.kernels.special.gamma import (
+    exp_excess,
+    log_excess,
+    polygamma_real,
+    stirling_error,
+    weighted_excess,
+)
 
 TINY = 1e-300  # in place of the shape 0
 HUGE = 1e300  # a shape whose square root is nothing beside the distance of two numbers
@@ -180,7 +186,8 @@ def leibniz(a: Array, outer: list[Array], n: int) -> Array:
 
 def log_power(a: Array, x: Array) -> Array:
     """log(xᵃ e⁻ˣ / Γ(a+1)) = -½ log(2πa) - e(a) - a (δ - log(1+δ)), δ = (x-a)/a, e of Stirling."""
-    return -0.5 * np.log(2 * math.pi * a) - stirling_error(a) - a * log_excess((x - a) / a, x / a)
+    deviance = weighted_excess(a, x - a, x / a, np.log(x) - np.log(a))
+    return -0.5 * np.log(2 * math.pi * a) - stirling_error(a) - deviance
 
 
 def log_from_mean(a: Array, x: Array) -> Array:
@@ -192,6 +199,7 @@ def log_from_mean(a: Array, x: Array) -> Array:
     square = 1 / (shape * shape)
     series = 1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square / 132)))
     delta = (x - shape) / shape
-    ratio = np.where(np.abs(delta) < 0.5, np.log1p(delta), np.log(x / shape))
+    far = np.where(x / shape > 1e-300, np.log(x / shape), np.log(x) - np.log(shape))
+    ratio = np.where(np.abs(delta) < 0.5, np.log1p(delta), far)
     near_mean = ratio - 0.5 / shape + square * series
     return np.where(large, near_mean, np.log(x) - special.digamma(a + 1))

@@ -31,6 +31,7 @@ from adjoint.kernels.special.gamma import (
     log_gamma,
     polygamma_real,
     stirling_error,
+    weighted_excess,
 )
 from adjoint.kernels.special.incomplete import igamma, igammac
 
@@ -376,32 +377,27 @@ def add_powers(
 def log_power(a: Array, b: Array, x: Array, y: Array) -> Array:
     """log(xᵃ yᵇ Γ(1+a+b) / (Γ(1+a) Γ(1+b))), by Stirling's formula about x = a/(a+b)."""
     excess = offset(a, b, x, y)
-    deviance = excess_of(a, excess, x, a + b) + excess_of(b, -excess, y, a + b)
+    logs = [np.log(v) for v in (x, y, a, b, a + b)]
+    deviance = weighted_excess(a, excess, x * ((a + b) / a), logs[0] + logs[4] - logs[2])
+    deviance += weighted_excess(b, -excess, y * ((a + b) / b), logs[1] + logs[4] - logs[3])
     errors = stirling_error(a + b) - stirling_error(a) - stirling_error(b)
     return errors - deviance - 0.5 * np.log(2 * math.pi * harmonic(a, b, 0, 0))
 
 
 def offset(a: Array, b: Array, x: Array, y: Array) -> Array:
     """x b - a y = x (a + b) - a = b - y (a + b), by the smaller of x and y: it has all digits."""
+    scale = np.where(np.maximum(a, b) > HUGE, 2.0**-100, 1.0)
+    a, b = a * scale, b * scale
     total = a + b
     lost = np.minimum(a, b) - (total - np.maximum(a, b))
     product, error = exact_product(np.minimum(x, y), total)
     found = (product - np.where(x < y, a, b)) + (error + np.minimum(x, y) * lost)
-    return np.where(x < y, found, -found)
+    return np.where(x < y, found, -found) / scale
 
 
 def is_left(a: Array, b: Array, x: Array) -> Array:
     """Whether x lies left of (a + 1)/(a + b + 2)."""
     return offset(a, b, x, 1 - x) < 1 - 2 * x
-
-
-def excess_of(a: Array, excess: Array, x: Array, total: Array) -> Array:
-    """a (d - log(1 + d)), d = excess/a and 1 + d = x total/a, which may be too large."""
-    with np.errstate(all="ignore"):
-        ratio = x * (total / a)
-        near = a * log_excess(excess / a, ratio)
-        far = excess - a * (np.log(x) + np.log(total) - np.log(a))
-    return np.where((ratio > 1e-300) & (ratio < 1e300), near, far)
 
 
 def log_of(x: Array, y: Array) -> Array:
