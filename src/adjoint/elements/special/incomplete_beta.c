@@ -326,7 +326,7 @@ double ad_beta_tail(double a, double b, double x, double y, int i, int j) {
   const double slope = (x - ad_beta_offset(a, b, x, y)) / y, scale = ad_beta_scale(b, slope, odds);
   for (int m = 0; m < 96; m++) {
     const double s = ad_half_line[m][0] / scale, rise = log1p(-odds * expm1(-s));
-    double part = exp(ad_beta_decay(b, slope, odds, s)) * (ad_half_line[m][1] / scale);
+    double part = exp(a + b > 1e5 ? ad_beta_decay(b, slope, odds, s) : (b - 1) * rise - a * s) * (ad_half_line[m][1] / scale);
     for (int k = 0; k <= i; k++, part *= first - s) {
       double term = part;
       for (int l = 0; l <= j; l++, term *= second + rise) moments[k][l] += term;

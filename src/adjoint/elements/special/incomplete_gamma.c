@@ -100,10 +100,18 @@ double ad_gamma_tail(double a, double x, int n) {
   const double start = n ? ad_log_from_mean(a, x) : 0, root = sqrt(x), reach = upper ? x - a : a - x;
   const double scale = reach > root ? reach : root;
   double moments[ad_MOST + 2] = {0}, slopes[ad_MOST + 2], outer[ad_MOST + 2], total = 0, binomial = 1;
+  double powers[96];
+  for (int i = 0; i < 96; i++) {
+    const double s = ad_half_line[i][0] / scale;
+    powers[i] = upper ? (a - 1) * log1p(s) - x * s : -a * s - x * expm1(-s);
+  }
+  for (int i = 0; i < 96 && a > 1e5; i++) { /* no difference of large numbers */
+    const double s = ad_half_line[i][0] / scale;
+    powers[i] = upper ? (a - x - 1) * s - (a - 1) * ad_log_excess(s, 1 + s) : (x - a) * s - x * ad_exp_excess(-s);
+  }
   for (int i = 0; i < 96; i++) {
     const double s = ad_half_line[i][0] / scale, log_u = upper ? log1p(s) : -s;
-    const double above = (x - a + 1) * s + (a - 1) * ad_log_excess(s, 1 + s), below = (a - x) * s + x * ad_exp_excess(-s);
-    double part = exp(upper ? -above : -below) * (ad_half_line[i][1] / scale);
+    double part = exp(powers[i]) * (ad_half_line[i][1] / scale);
     for (int k = 0; k <= n; k++, part *= start + log_u) moments[k] += part;
   }
   ad_gamma_slopes(a, 0, slopes, n);

@@ -15,6 +15,7 @@ from adjoint.kernels.special.bessel import (
     i0e_derivative,
     i1e,
     i1e_derivative,
+    k1,
     scaled_k1,
     scaled_k_derivative,
 )

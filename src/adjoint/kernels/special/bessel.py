@@ -284,7 +284,14 @@ def modified_k(order: int, x: Array) -> Array:
 
 def k_one(x: Array, function: Callable[[Array], Array]) -> Array:
     """K₁(x) or eˣ K₁(x), which are 1/x next to 0: SciPy has NaN at the least number."""
-    return np.where((x > 0) & (x < TINY), 1 / x, function(x))
+    return choose(x, (x > 0) & (x < TINY), np.reciprocal, function)
+
+
+def k1(x: Array) -> Array:
+    """K₁(x)."""
+    from scipy import special
+
+    return in_double(lambda x: k_one(x, special.k1), x)
 
 
 def scaled_k1(x: Array) -> Array:

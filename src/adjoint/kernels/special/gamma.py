@@ -41,7 +41,8 @@ def log_gamma(x: Array) -> Array:
 
     near = (np.abs(x - 1.5) < 0.7) & (np.abs(x - 1.5) > 0.3)
     found = choose(x, near, log_gamma_near_zeros, special.gammaln)
-    found = np.where(np.abs(x) < TINY, -np.log(np.abs(x)), found)  # SciPy has infinities there,
+    if (tiny := np.abs(x) < TINY).any():
+        found = np.where(tiny, -np.log(np.abs(x)), found)  # SciPy has infinities there,
     return np.where(x == -np.inf, np.inf, found)  # and here -inf; C and PyTorch have not
 
 

@@ -29,6 +29,7 @@ from adjoint.kernels.special.gamma import (
 )
 
 TINY = 1e-300  # in place of the shape 0
+CANCELLING = 1e5  # shapes from which exponents are no differences of large numbers
 HUGE = 1e300  # a shape whose square root is nothing beside the distance of two numbers
 
 
@@ -137,10 +138,14 @@ def lower_moments(a: Array, x: Array, n: int) -> list[Array]:
     start = log_from_mean(a, x)
     scale = np.maximum(a - x, np.sqrt(x))
     moments = [np.zeros_like(a) for _ in range(n + 1)]
+    large = np.flatnonzero(a > CANCELLING)
+    rest, at = (a - x)[large], x[large]
     for node, weight in HALF_LINE:
         s = node / scale
-        decay = (a - x) * s + x * exp_excess(-s)  # no difference of large numbers
-        part = np.exp(-decay) * (weight / scale)
+        power = -a * s - x * np.expm1(-s)
+        if large.size:
+            power[large] = -(rest * s[large] + at * exp_excess(-s[large]))
+        part = np.exp(power) * (weight / scale)
         add_powers(moments, part, start - s)
     return moments
 
@@ -150,10 +155,15 @@ def upper_moments(a: Array, x: Array, n: int) -> list[Array]:
     start = log_from_mean(a, x)
     scale = np.maximum(x - a, np.sqrt(x))
     moments = [np.zeros_like(a) for _ in range(n + 1)]
+    large = np.flatnonzero(a > CANCELLING)
+    rest, shape = (x - a + 1)[large], (a - 1)[large]
     for node, weight in HALF_LINE:
         u = node / scale
         log_u = np.log1p(u)
-        part = np.exp(-((x - a + 1) * u + (a - 1) * log_excess(u, 1 + u))) * (weight / scale)
+        power = (a - 1) * log_u - x * u
+        if large.size:
+            power[large] = -(rest * u[large] + shape * log_excess(u[large], 1 + u[large]))
+        part = np.exp(power) * (weight / scale)
         add_powers(moments, part, start + log_u)
     return moments
 

@@ -33,7 +33,7 @@ from adjoint.kernels.special.gamma import (
     stirling_error,
     weighted_excess,
 )
-from adjoint.kernels.special.incomplete import igamma, igammac
+from adjoint.kernels.special.incomplete import CANCELLING, igamma, igammac
 
 TINY = 1e-300  # in place of 0
 NOTHING = 1e-20  # a shape that is nothing beside 1
@@ -349,14 +349,23 @@ def moments(
     odds, slope = x / y, (x - offset(a, b, x, y)) / y
     scale = np.maximum(slope, np.sqrt(np.abs(b - 1) * odds) * np.sqrt(1 + odds))
     result = {(k, l): np.zeros_like(a) for k in range(i + 1) for l in range(j + 1)}
+    large = np.flatnonzero(a + b > CANCELLING)
+    of_large = [v[large] for v in (b, slope, odds)]
     for node, weight in HALF_LINE:
         s = node / scale
         rise = -odds * np.expm1(-s)
-        # (b-1) log(1 + rise) - a s without a difference of large numbers
-        decay = slope * s + (b - 1) * (odds * exp_excess(-s) + log_excess(rise, 1 + rise))
-        part = np.exp(-decay) * (weight / scale)
-        add_powers(result, part, first - s, second + np.log1p(rise), range(i + 1), range(j + 1))
+        log_rise = np.log1p(rise)
+        power = (b - 1) * log_rise - a * s
+        if large.size:
+            power[large] = -decay(*of_large, s[large], rise[large])
+        part = np.exp(power) * (weight / scale)
+        add_powers(result, part, first - s, second + log_rise, range(i + 1), range(j + 1))
     return result
+
+
+def decay(b: Array, slope: Array, odds: Array, s: Array, rise: Array) -> Array:
+    """a s - (b-1) log(1 + rise) without a difference of large numbers."""
+    return slope * s + (b - 1) * (odds * exp_excess(-s) + log_excess(rise, 1 + rise))
 
 
 def add_powers(
