@@ -350,14 +350,14 @@ def moments(
     scale = np.maximum(slope, np.sqrt(np.abs(b - 1) * odds) * np.sqrt(1 + odds))
     result = {(k, l): np.zeros_like(a) for k in range(i + 1) for l in range(j + 1)}
     large = np.flatnonzero(a + b > CANCELLING)
-    of_large = [v[large] for v in (b, slope, odds)]
+    far_b, far_slope, far_odds = b[large], slope[large], odds[large]
     for node, weight in HALF_LINE:
         s = node / scale
         rise = -odds * np.expm1(-s)
         log_rise = np.log1p(rise)
         power = (b - 1) * log_rise - a * s
         if large.size:
-            power[large] = -decay(*of_large, s[large], rise[large])
+            power[large] = -decay(far_b, far_slope, far_odds, s[large], rise[large])
         part = np.exp(power) * (weight / scale)
         add_powers(result, part, first - s, second + log_rise, range(i + 1), range(j + 1))
     return result
