@@ -17,6 +17,7 @@ from adjoint.compiler.program import compiled as compiled_graph
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.compiler.statics import Statics, opened
 from adjoint.core import pytrees
+from adjoint.core.collecting import uncollected
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError, InplaceError
 from adjoint.core.places import warn
@@ -150,13 +151,19 @@ class Compiled(Wrapper[P, R]):
         return [leaf if isinstance(leaf, np.ndarray) else t.array for leaf, t in pairs]
 
     def _program(self, key: Any, tensors: list[Any], structure: Any) -> tuple[Any, Any]:
-        found = self.programs.get(key)
-        if found is None and self.sizes is not None:
-            found = self.sizes.program(key, tensors, structure, self._traced_for, self._report)
-            if found is not None:
-                self.programs[key] = found
-                self.latest = found[0].stages
+        found = self.programs.get(key) or self._open_program(key, tensors, structure)
         return found or self._compile(key, tensors, structure)
+
+    @uncollected()
+    def _open_program(self, key: Any, tensors: list[Any], structure: Any) -> Any:
+        """A program whose sizes stay open; None if there is none."""
+        if self.sizes is None:
+            return None
+        found = self.sizes.program(key, tensors, structure, self._traced_for, self._report)
+        if found is not None:
+            self.programs[key] = found
+            self.latest = found[0].stages
+        return found
 
     def _renew(self) -> None:
         """Forget all programs if a tensor from outside, which they hold as it was, has changed."""
