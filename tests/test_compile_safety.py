@@ -53,6 +53,16 @@ def in_blocks(x: Any, a: Any, b: Any) -> Any:
     return ((ad.softmax(hidden, 1) @ b) ** 2).sum() + hidden.amax()
 
 
+def masked_rows(*matrices: Any) -> Any:
+    """Masks that stay in a block of rows, leave it, and are read from memory."""
+    total = 0.0
+    for x in matrices:
+        y = x / (x.square().sum(1, keepdim=True) + 1).sqrt() + x.amax(0, keepdim=True)
+        y = y / (y.square().sum(0, keepdim=True) + 1).sqrt() + y.amax(1, keepdim=True)
+        total = total + ad.where(x.amax(1, keepdim=True) == x, y, x * y).sum()
+    return total
+
+
 def every_axis(x: Any) -> Any:
     """Sums, means and extrema over each axis and pair of axes, kept or not."""
     axes = [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
@@ -214,6 +224,10 @@ GRADIENTS: dict[str, Program] = {
     "softmax": (normalised, (make(5, 6),)),
     "cholesky": (factored, (make(4, 4), make(4, 2))),
     "cumulative and sorted": (accumulated, (make(4, 5),)),
+    "masks in blocks of rows": (
+        masked_rows,
+        tuple(make(m, n) for m in (9, 30, 70) for n in (3, 20)),
+    ),
     "empty": (lambda x, y: (x.exp() * 2).sum() + (x.sum(1) * y).sum() + 1, (make(3, 0), make(3))),
     "0-d": (lambda x, y: x.exp() * y + (x * y).sum() * x[None].sum(0), (make(), make())),
     "non-contiguous": (
