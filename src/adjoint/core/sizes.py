@@ -591,6 +591,8 @@ def _order(powers: Monomial) -> tuple[int, list[tuple[int, int, int]]]:
 
 def _exact(number: Any) -> Any:
     """A fraction as a whole number if it is one."""
+    if type(number) is int:
+        return number
     return int(number) if fractions.Fraction(number).denominator == 1 else number
 
 
