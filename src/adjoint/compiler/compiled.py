@@ -154,12 +154,12 @@ class Compiled(Wrapper[P, R]):
         found = self.programs.get(key) or self._open_program(key, tensors, structure)
         return found or self._compile(key, tensors, structure)
 
-    @uncollected()
     def _open_program(self, key: Any, tensors: list[Any], structure: Any) -> Any:
         """A program whose sizes stay open; None if there is none."""
         if self.sizes is None:
             return None
-        found = self.sizes.program(key, tensors, structure, self._traced_for, self._report)
+        with uncollected():
+            found = self.sizes.program(key, tensors, structure, self._traced_for, self._report)
         if found is not None:
             self.programs[key] = found
             self.latest = found[0].stages
