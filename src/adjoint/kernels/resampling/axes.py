@@ -94,7 +94,7 @@ def _resized(
     rounds = dtype.char == "B" and not selects
     kind = _kind(resampling.taps_dtype(OF[dtype], mode, dims).np)
     y = np.ascontiguousarray(widen(x).transpose(order))
-    for n in range(dims) if transposed else reversed(range(dims)):
+    for n in _in_turn(sizes, output_size, rounds=rounds, transposed=transposed):
         geometry = (sizes[n], output_size[n], mode, align_corners)
         scale = resampling.used_scale(*geometry, scales[n], dims, OF[dtype])
         if scale is None:
@@ -115,6 +115,19 @@ def _resized(
     back = np.argsort(order)
     result = np.ascontiguousarray(y).astype(dtype, copy=False).transpose(back)
     return result.copy("K") if np.may_share_memory(result, x) else result
+
+
+def _in_turn(
+    sizes: Sequence[int], output_size: Sequence[int], *, rounds: bool, transposed: bool
+) -> list[int]:
+    """The dimensions in the order in which they are resampled: rows that shrink before anything
+    else, rows that grow last, since along them vectors are whole. Results that are rounded in
+    between depend on it: the last dimension comes first there, as in PyTorch.
+    """
+    shrinks = [not rounds and out < size for size, out in zip(sizes, output_size, strict=True)]
+    dims = range(len(shrinks))
+    found = [n for n in dims if shrinks[n]] + [n for n in reversed(dims) if not shrinks[n]]
+    return found[::-1] if transposed else found
 
 
 def _summed(x: Array, axis: int, times: int) -> Array:
