@@ -210,7 +210,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "arctan": both(math.atan, cmath.atan), "arcsinh": both(math.asinh, cmath.asinh),
     "arccosh": both(math.acosh, cmath.acosh), "arctanh": both(math.atanh, cmath.atanh),
     "atan2": each(math.atan2), "arctan2": each(math.atan2),
-    "_atan2_slope": each(lambda y, x: divided(x, x * x + y * y)),
+    "_atan2_slope": each(lambda y, x: x / (x * x + y * y) if x or y else 0.0),
     "deg2rad": each(math.radians), "rad2deg": each(math.degrees),
     "abs": each(abs), "absolute": each(abs), "sign": each(sign), "sgn": each(complex_sign),
     "angle": each(angle), "copysign": each(math.copysign),
