@@ -14,6 +14,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.native import kernels, product
+from tests.test_compile_safety import leave_the_compiler_alone, sanitized
 
 needs_compiler = pytest.mark.skipif(
     kernels.function("product", "product", np.float32) is None, reason="needs a C compiler"
@@ -125,6 +126,26 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
     assert len(found) == 1
 
 
+def within_memory() -> int:
+    """Products of all widths, of matrices that end where their memory does; how many there were."""
+    sizes = itertools.product((1, 3, 13, 64), (1, 3, 9, 17, 31, 47), (1, 2, 7, 40))
+    found = 0
+    for dtype, (m, n, k) in itertools.product((np.float32, np.float64), sizes):
+        for b in (np.ones((k, n), dtype), np.ones((k, n + 6), dtype)[:, 6:]):
+            for a in (np.ones((m, k), dtype), np.ones((k, m), dtype).T):
+                np.testing.assert_array_equal(native(a, b), k)
+                found += 1
+    return found
+
+
+@needs_compiler
+def test_products_touch_no_other_memory() -> None:
+    """Panels are read beyond the end of a row, and never beyond that of the matrix."""
+    outcome = sanitized(__file__)
+    assert outcome.returncode == 0, outcome.stderr[:3000]
+    assert "768 products" in outcome.stdout
+
+
 def test_shapes_that_do_not_fit_are_refused_in_our_words() -> None:
     a, b = ad.ones(100, 200), ad.ones(201, 100)
     with pytest.raises(ad.errors.ShapeError, match="matmul"):
@@ -148,3 +169,8 @@ print(faults() - before)
         [sys.executable, "-c", program], env=clean, capture_output=True, text=True, check=True
     )
     assert int(found.stdout) < 1000  # each array has 1024 pages
+
+
+if __name__ == "__main__":
+    leave_the_compiler_alone()
+    print(f"{within_memory()} products")

@@ -74,16 +74,29 @@ static void rectangle_REAL(const Product *z, long m, long n, const REAL *a, cons
   }
 }
 
-/* Few rows: the panels of b are read where they lie, but for the last one, which may end early. */
+/* The first k steps of a product with panels of b where they lie. */
+static void there_REAL(const Product *z, long m, long n, long k, const REAL *a, const REAL *b, const REAL *start, REAL *c,
+                       REAL *strip) {
+  for (long p = 0; p < k; p += INNER, start = c) {
+    const Panels_REAL panels = {b + p * z->b_row, z->b_row, PANEL_REAL};
+    multiply_REAL(m, n, least(INNER, k - p), a + p * z->a_column, z->a_row, z->a_column, panels, start, c, z->c_row, strip);
+  }
+}
+
+/* Few rows: the panels of b are read where they lie. Columns that the last one lacks are those of later rows, whose sums
+   nobody wants; where no such row follows, its steps are copied. */
 static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, const REAL *start, REAL *c, REAL *strip,
                       REAL *room) {
-  const long whole = n / PANEL_REAL * PANEL_REAL;
-  if (whole < n) rectangle_REAL(z, m, n - whole, a, b + whole, start ? start + whole : 0, c + whole, strip, room);
-  for (long p = 0; p == 0 || p < z->k; p += INNER, start = c) {
-    const long k = least(INNER, z->k - p);
-    const Panels_REAL panels = {b + p * z->b_row, z->b_row, PANEL_REAL};
-    multiply_REAL(m, whole, k, a + p * z->a_column, z->a_row, z->a_column, panels, start, c, z->c_row, strip);
-  }
+  const long whole = z->k ? n / PANEL_REAL * PANEL_REAL : 0;
+  there_REAL(z, m, whole, z->k, a, b, start, c, strip);
+  if (whole == n) return;
+  const long lacking = wide_REAL(n) - n, steps = z->b_row > 0 ? most(z->k - (lacking + z->b_row - 1) / z->b_row, 0) : 0;
+  b += whole, c += whole;
+  if (start) start += whole;
+  there_REAL(z, m, n - whole, steps, a, b, start, c, strip);
+  Product rest = *z;
+  rest.k = z->k - steps;
+  rectangle_REAL(&rest, m, n - whole, a + steps * z->a_column, b + steps * z->b_row, steps ? c : start, c, strip, room);
 }
 
 /* Few rows, and b has the inner dimension element by element: columns of c are products of columns of b with a, which is
