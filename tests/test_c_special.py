@@ -136,6 +136,10 @@ REMOTE: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[Any], float
         ad.special.zeta, lambda s, q: q**-s,
         [np.array([1e17, 1e300, 1e16]), np.array([1, 2.5, 1 + 2**-50])], 4,
     ),
+    "zeta of an endless exponent": (
+        ad.special.zeta, lambda s, q: mpmath.mpf(q == 1),
+        [np.full(4, np.inf), np.array([1, 1 + 2**-50, 3, 1e9])], 0,
+    ),
     "igamma of the least": (
         ad.igamma, lambda a, x: x**a / mpmath.gamma(1 + a),
         [np.array([5e-324, 1e-310, 0.3, 1]), np.array([5e-324, 1e-300, 5e-324, 1e-305])], 200,

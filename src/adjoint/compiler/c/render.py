@@ -56,7 +56,8 @@ class Renderer:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.functions: dict[str, str] = {}  # text, but for the name, -> name
-        self.totals: dict[str, str] = {}  # the same of those that join accumulators
+        self.totals: dict[str, str] = {}  # the same of those that join accumulators, …
+        self.shared: dict[str, str] = {}  # … and of those by which threads share rows
         self.apart: set[str] = set()  # texts of functions that stay functions
         self.parts: list[str] = []  # functions of some of the steps of a long segment
         self.regions = Regions(table, self.steps)
@@ -141,7 +142,7 @@ class Renderer:
     def _sharing(self, made: Kernel, name: str) -> str:
         """The name of the function by which threads share the rows of a kernel."""
         text = sharing(made, name, self.table.sizes)
-        return self.functions.setdefault(text, f"{name}_shared")
+        return self.shared.setdefault(text, f"{name}_shared")
 
     def _call(self, name: str, scope: Scope, made: Kernel, given: Sequence[str]) -> str:
         """A call of a function of the arrays of a kernel, of more, and of the open sizes."""
@@ -326,7 +327,7 @@ def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
             names.append(step)
     if not texts:
         return "", names
-    functions = renderer.totals | renderer.functions
+    functions = renderer.totals | renderer.functions | renderer.shared
     apart = {*functions} if len(renderer.functions) > _FEW else renderer.apart
     names_of = {text: f"APART {n}" if text in apart else n for text, n in functions.items()}
     kernels = [text.replace("NAME", name, 1) for text, name in names_of.items()]
