@@ -207,6 +207,8 @@ def promote_powers(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]
 def check_integer(value: Any, dtype: DType) -> None:
     """Raise unless `value` fits an integer dtype; -1 may stand for the largest unsigned number."""
     low, high = _RANGES[dtype]
+    if isinstance(value, np.bool_):
+        value = bool(value)  # NumPy compares its own with no number beyond 64 bits
     lowest = -high if low == 0 and isinstance(value, int) else low
     if not lowest <= value <= high:
         raise NumberRangeError(
