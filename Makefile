@@ -16,7 +16,9 @@ CAMPAIGNS := $(filter-out __init__ campaign test_campaigns,$(basename $(notdir $
 SUITE ?= ../array-api-tests
 EXAMPLES_EACH ?= 100
 
-.PHONY: help demo test units oracle array-api fuzz bench bench-eager docs lint format stubs dist clean
+LEDGER := tests/stored/certificates.txt
+
+.PHONY: help demo test units oracle array-api fuzz certify rivals bench bench-eager docs lint format stubs dist clean
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -42,6 +44,14 @@ fuzz: $(VENV)/.test $(VENV)/.oracle  ## random checks at length: ten minutes of 
 	for campaign in $(CAMPAIGNS); do \
 	  echo $$campaign; $(BIN)/python -m tests.fuzz.$$campaign --seconds $(SECONDS_EACH) --seed $(SEED) || exit 1; \
 	done
+
+certify: $(VENV)/.certify  ## measure every row against proven truths, compare with the ledger, write it
+	$(BIN)/adjoint certify --jobs 2 --above 16 --against $(LEDGER) --write $(LEDGER)
+	$(BIN)/python -m docs.building.certificates
+
+rivals: $(VENV)/.bench  ## measure PyTorch and JAX against the same truths
+	$(BIN)/adjoint certify --jobs 2 --above inf --rivals --write $(LEDGER)
+	$(BIN)/python -m docs.building.certificates
 
 bench: $(VENV)/.bench  ## compare speed with PyTorch, JAX, HIPS autograd, PyTensor, CasADi
 	$(BIN)/python -m benchmarks

@@ -254,3 +254,27 @@ def test_lists_are_scaled_and_half_gradients_refused() -> None:
     scaler.scale(w.sum()).backward()
     with pytest.raises(TypeError, match="float16"):
         scaler.unscale_(Step(w))
+
+
+def test_what_is_made_of_products_is_lowered_and_recurrent_layers_run() -> None:
+    x, w = ad.ones(2, 3), ad.ones(3, 4)
+    with ad.autocast("cpu", ad.bfloat16):
+        assert ad.einsum("ij,jk->ik", x, w).dtype is ad.bfloat16
+        assert ad.einsum("ij->ji", x).dtype is ad.float32
+        assert ad.compile(lambda x, w: ad.einsum("ij,jk->ik", x, w))(x, w).dtype is ad.bfloat16
+    kinds = {"LSTM": ad.bfloat16, "GRU": ad.float32, "RNN": ad.bfloat16}
+    for name, expected in kinds.items():
+        ad.manual_seed(0)
+        layer = getattr(ad.nn, name)(3, 4, 2)
+        steps = ad.rand(5, 2, 3)
+        exact = layer(steps)[0]
+        with ad.autocast("cpu", ad.bfloat16):
+            output, _ = layer(steps)
+            assert output.dtype is expected
+            output.float().square().sum().backward()
+        assert ad.allclose(output.float(), exact, atol=0.05)
+        assert all(p.grad.dtype is ad.float32 for p in layer.parameters())
+    cell = ad.nn.GRUCell(3, 4)
+    with ad.autocast("cpu", ad.bfloat16):
+        assert cell(x).dtype is ad.float32
+        assert ad.vmap(lambda v: cell(v))(ad.ones(2, 1, 3)).dtype is ad.float32

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import types
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,3 +222,83 @@ def test_a_function_that_a_program_calls_may_call_the_program() -> None:
     outer = lambda v: (middle(v.sin() * 0.5) + 1) * 2
     for _ in range(2):
         assert ad.allclose(compiled(x), outer(x))
+
+
+# --- arrays that a user keeps -------------------------------------------------------------------
+
+
+KEPT: dict[str, Callable[[list[Any]], Callable[[Any], Any]]] = {
+    "callback": lambda kept: lambda x: (ad.debug.callback(kept.append, x * 2), x.sin())[1],
+    "of an argument": lambda kept: lambda x: (ad.debug.callback(kept.append, x), x.sin())[1],
+    "pure_callback": lambda kept: (
+        lambda x: ad.pure_callback(lambda v: (kept.append(v), np.sin(v))[1], x, x * 2)
+    ),
+    "in a scan": lambda kept: (
+        lambda x: ad.scan(
+            lambda c, s: ((ad.debug.callback(kept.append, c * s), c + s)[1], c), x[0], x
+        )[0]
+    ),
+    "in a branch": lambda kept: (
+        lambda x: ad.cond(
+            x.sum() > -1, lambda: (ad.debug.callback(kept.append, x + 1), x * 2)[1], lambda: x
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("case", KEPT)
+def test_arrays_that_a_user_keeps_stay_as_they_are(case: str, compiled: bool) -> None:
+    """They outlive the next calls, writes to arguments, and the program."""
+    kept: list[Any] = []
+    function = KEPT[case](kept)
+    run = ad.compile(function) if compiled else function
+    x = ad.zeros(5)
+    copies: list[Any] = []
+    for _ in range(3):
+        run(x)
+        copies += [a.copy() for a in kept[len(copies) :]]
+        x.add_(1)
+    del run, function
+    gc.collect()
+    assert len(kept) >= 3
+    for array, copy in zip(kept, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)
+
+
+KERNELS: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "another dtype": (lambda x: x.astype(np.float32), "1000 and float32"),
+    "fewer elements": (lambda x: x[:1].copy(), "1 and float64"),
+    "another order": (lambda x: x.reshape(-1, 1), "1000×1 and float64"),
+}
+
+
+@pytest.mark.parametrize("case", KERNELS)
+def test_a_kernel_that_its_row_does_not_describe_raises(case: str, tmp_path: Path) -> None:
+    """Native code would read beyond what it returned."""
+    name = f"told_{case.replace(' ', '_')}"
+    kernel, said = KERNELS[case]
+    module = types.ModuleType(name)
+    module.__dict__["kernel"] = lambda x: kernel(x)
+    module.__dict__["kernel"].__module__ = name
+    row = f"- name: {name}(Tensor self) -> Tensor\n  like: pointwise\n  kernel: {name}.kernel\n"
+    (tmp_path / f"{name}.yaml").write_text(f"{row}  self: grad\n")
+    (op,) = ad.library(tmp_path / f"{name}.yaml", kernels=module)
+    compiled = ad.compile(lambda x: op(x * 2) + 1)
+    for _ in range(3):
+        with pytest.raises(ad.errors.TableError, match=f"returned an array of {said}.*row says"):
+            compiled(ad.ones(1000, dtype=ad.float64))
+
+
+def test_a_kernel_of_a_user_may_keep_its_arrays(tmp_path: Path) -> None:
+    kept: list[Any] = []
+    module = types.ModuleType("keeps")
+    module.__dict__["kernel"] = lambda x: (kept.append(x), x * 2)[1]
+    module.__dict__["kernel"].__module__ = "keeps"
+    row = "- name: keeps_its_array(Tensor self) -> Tensor\n  like: pointwise\n"
+    (tmp_path / "keeps.yaml").write_text(f"{row}  kernel: keeps.kernel\n  self: grad * 2\n")
+    (op,) = ad.library(tmp_path / "keeps.yaml", kernels=module)
+    compiled = ad.compile(lambda x: op(x * 2) + 1)
+    for number in range(3):
+        compiled(ad.full((5,), float(number)))
+    assert [a.tolist() for a in kept if a.size == 5] == [[2.0 * n] * 5 for n in range(3)]

@@ -54,6 +54,7 @@ def forget() -> None:
     discovery.toolchain.cache_clear()
     build._libraries.clear()
     cache._given_up.clear()
+    cachedir._written.clear()
 
 
 def source(number: int) -> str:
@@ -415,6 +416,33 @@ def test_an_object_that_cannot_be_loaded_is_built_again(tmp_path: Path) -> None:
     assert put(build.load(source(3), "put")) == 3
 
 
+@pytest.mark.parametrize("other", [source(4), "int nothing;\n"], ids=["of another", "without"])
+def test_an_object_of_other_code_is_built_again(other: str, tmp_path: Path) -> None:
+    """It is whole and sealed, under a name that is not its own: it would give other numbers, or
+    lack the function.
+    """
+    path = built(source(3))
+    good = path.read_bytes()
+    (tmp_path / "other.c").write_text(other)
+    words = (str(COMPILER), "-shared", "-fPIC", str(tmp_path / "other.c"))
+    subprocess.run([*words, "-o", str(tmp_path / "other")], check=True)
+    cache.keep(str(tmp_path / "other"), str(path))
+    forget()
+    with pytest.warns(UserWarning, match="made of other code than its name says.*built again"):
+        assert put(build.load(source(3), "put")) == 3
+    assert len(path.read_bytes()) == len(good)
+    forget()
+    assert put(build.load(source(3), "put")) == 3
+
+
+def test_an_object_in_the_place_of_another_is_built_again() -> None:
+    path, other = built(source(3)), built(source(4))
+    shutil.copy(other, path)
+    forget()
+    with pytest.warns(UserWarning, match="made of other code than its name says"):
+        assert put(build.load(source(3), "put")) == 3
+
+
 def test_a_damaged_toolchain_is_asked_again(directory: Path) -> None:
     expected = discovery.toolchain()
     (answer,) = directory.glob("toolchain-*.txt")
@@ -453,6 +481,70 @@ def test_a_cache_that_is_removed_while_in_use_is_made_anew(directory: Path) -> N
     shutil.rmtree(directory)
     assert put(build.load(source(2), "put")) == 2
     assert len(objects(directory)) == 1
+
+
+def aged(path: Path, days: float) -> Path:
+    """A file that was last used some days ago."""
+    os.utime(path, (0, time.time() - days * 86400))
+    return path
+
+
+def test_objects_that_were_not_used_for_longest_make_room(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [aged(built(source(n)), 9 - n) for n in range(6)]
+    size = paths[0].stat().st_size
+    for path in (paths[0], paths[2]):  # they are used now
+        forget()
+        assert built(source(paths.index(path))) == path
+    monkeypatch.setenv("ADJOINT_CACHE_SIZE", str(int(7.6 * size)))
+    forget()
+    new = built(source(7))  # a process looks when it writes first: there is room
+    assert all(p.exists() for p in paths)
+    forget()
+    last = built(source(8))  # another one: three quarters are kept, those used last
+    assert objects(directory) == sorted([paths[0], paths[2], paths[5], new, last])
+    monkeypatch.setenv("ADJOINT_CACHE_SIZE", "0")
+    forget()
+    assert put(build.load(source(9), "put")) == 9
+    assert new.exists()  # of this minute: somebody may be about to load it
+
+
+def test_a_process_that_goes_on_building_makes_room(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = built(source(0)).stat().st_size
+    monkeypatch.setenv("ADJOINT_CACHE_SIZE", str(5 * size))
+    for number in range(1, 12):
+        aged(built(source(number)), 20 - number)
+    assert sum(p.stat().st_size for p in objects(directory)) <= 6 * size
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("500M", 500 << 20), ("2 GB", 2 << 30), ("1.5k", 1536), ("77", 77), ("", 1 << 30)],
+)
+def test_the_size_of_the_cache_is_a_number_of_bytes(
+    text: str, wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADJOINT_CACHE_SIZE", text)
+    assert cachedir.limit() == wanted
+
+
+def test_a_size_of_the_cache_that_is_no_number_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADJOINT_CACHE_SIZE", "much")
+    with pytest.warns(UserWarning, match="ADJOINT_CACHE_SIZE is 'much'.*as 500M or 2G"):
+        assert cachedir.limit() == 1 << 30
+
+
+def test_the_command_empties_the_cache(directory: Path) -> None:
+    built(source(1))
+    words = [sys.executable, "-m", "adjoint", "native", "--clean"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    assert "removed" in said
+    assert str(directory) in said
+    assert objects(directory) == []
+    assert put(build.load(source(1), "put")) == 1
 
 
 def test_a_killed_process_leaves_the_cache_usable(directory: Path, tmp_path: Path) -> None:

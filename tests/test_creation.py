@@ -531,3 +531,48 @@ def test_many_numbers_are_those_that_few_are(dtype: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(counting, "LARGE", 1 << 40)
     for one, call in zip(found, calls, strict=True):
         np.testing.assert_array_equal(one, call().numpy())
+
+
+# -- the number that fills, in every way of computing
+
+FILLS: dict[str, Callable[[Any, Any], Any]] = {
+    "full": lambda x, v: ad.full((2,), v, dtype=x.dtype),
+    "full_like": lambda x, v: ad.full_like(x, v),
+    "new_full": lambda x, v: x.new_full((2,), v),
+    "fill": lambda x, v: x.clone().fill_(v),
+    "masked_fill": lambda x, v: x.masked_fill(x == x, v),
+    "index_fill": lambda x, v: x.index_fill(0, ad.tensor([1]), v),
+}
+NUMBERS = [0, 1, -1, True, 1.5, 127, 128, -129, 255, 256, 65504.0, 7e4, 2**40, 2**70, -0.0]
+NUMBERS += [math.inf, math.nan, 1e39, 1e60]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64", "bool", "float16", "float32"])
+@pytest.mark.parametrize("name", FILLS)
+def test_numbers_that_fill_are_those_of_eager_calls_in_compiled_code(name: str, dtype: str) -> None:
+    """Those that do not fit are refused in the same words."""
+    x = ad.ones(2, dtype=getattr(ad, dtype))
+
+    def outcome(call: Callable[[Any], Any]) -> Any:
+        try:
+            return repr(call(x))
+        except ad.AdjointError as error:
+            return type(error), str(error).rpartition(": ")[2]
+
+    for number in NUMBERS:
+        function = lambda x, number=number: FILLS[name](x, number)
+        assert outcome(ad.compile(function)) == outcome(function), number
+
+
+@pytest.mark.parametrize("name", FILLS)
+def test_tensors_that_fill_may_be_of_any_transform(name: str) -> None:
+    """A value that is not known yet, or another one for each sample, is no number."""
+    x = ad.arange(3.0)
+    function = lambda x: FILLS[name](x, (x * 2).sum()) * x[:2].sum()
+    wanted = function(x)
+    for run in (ad.compile(function), ad.trace(function, x)):
+        ad.testing.assert_close(run(x), wanted)
+    rows = ad.stack([x, x + 1])
+    ad.testing.assert_close(ad.vmap(function)(rows), ad.stack([function(r) for r in rows]))
+    number = lambda x, v: FILLS[name](x, v)
+    ad.testing.assert_close(ad.compile(number)(x, 2.5), number(x, 2.5))

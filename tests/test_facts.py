@@ -53,7 +53,7 @@ ALLOWED = {
     "compiler/lower.py": (12, "smaller operators for some"),
     "compiler/routines.py": (50, "words of the column routine, and arguments"),
     "compiler/values.py": (9, "words of the column routine, and parts of complex numbers"),
-    "graph/numbers.py": (12, "Python's operators on traced numbers"),
+    "tensor/numbers.py": (12, "Python's operators on traced numbers"),
     "tensor/nested.py": (10, "words of the columns like and reduces, and of segment_reduce"),
     "distributions/__init__.py": (10, "names of modules of PyTorch"),
     "distributions/constraints.py": (7, "names of constraints"),

@@ -169,6 +169,27 @@ def test_changed_saved_result_is_an_error() -> None:
         y.sum().backward()
 
 
+@pytest.mark.parametrize("name", ["div", "true_divide", "divide", "pow"])
+def test_a_result_that_only_the_other_argument_needs_may_be_written_over(name: str) -> None:
+    """v.div_(y); v.mul_(2) as in PyTorch: the slope in y needs the quotient, which v holds no more."""
+
+    def slopes(in_place: bool) -> list[Any]:
+        x, y = (
+            ad.tensor(v, dtype=ad.float64, requires_grad=True) for v in ([0.3, 0.5], [0.7, 2.0])
+        )
+        v = x * 1
+        if in_place:
+            getattr(v, f"{name}_")(y)
+            v.mul_(2)
+        else:
+            v = getattr(v, name)(y) * 2
+        first = ad.autograd.grad((v**2).sum(), (x, y), create_graph=True)
+        return [*first, *ad.autograd.grad((first[0] * first[1]).sum(), (x, y))]
+
+    for found, wanted in zip(slopes(True), slopes(False), strict=True):
+        assert found.tolist() == wanted.tolist()
+
+
 def test_changed_saved_input_is_an_error() -> None:
     x = leaf(2.0)
     w = ad.tensor([3.0], dtype=ad.float64)

@@ -198,3 +198,76 @@ def _compiled(f: Callable[[Any], Any]) -> Any:
     fast = ad.compile(f)
     fast(ad.ones(40, 30))
     return fast
+
+
+# -- windows that overlap --------------------------------------------------------------------------
+
+
+def windows(kind: str) -> tuple[Any, Any]:
+    """A vector and a view of it in which elements appear several times."""
+    base = ad.arange(6.0)
+    return base, base.unfold(0, 3, 1) if kind == "unfold" else base.as_strided((4, 3), (1, 1))
+
+
+@pytest.mark.parametrize("kind", ["unfold", "as_strided"])
+def test_an_element_is_written_as_often_as_windows_hold_it(kind: str) -> None:
+    """As in PyTorch: additions add up, and functions are applied one after the other."""
+    count = [1, 2, 3, 3, 2, 1]
+    writes = {
+        "add_": (lambda v: v.add_(ad.ones(4, 3)), lambda x, n: x + n),
+        "mul_": (lambda v: v.mul_(2), lambda x, n: x * 2**n),
+        "add_ with a factor": (lambda v: v.add_(ad.ones(3), alpha=2), lambda x, n: x + 2 * n),
+        "iadd": (lambda v: v.__iadd__(1), lambda x, n: x + n),
+        "fill_": (lambda v: v.fill_(7), lambda x, n: 7),
+        "copy_": (lambda v: v.copy_(ad.ones(4, 3)), lambda x, n: 1),
+        "clamp_": (lambda v: v.clamp_(max=2), lambda x, n: min(x, 2)),
+    }
+    for name, (write, wanted) in writes.items():
+        base, view = windows(kind)
+        assert write(view) is view
+        assert base.tolist() == [wanted(x, n) for x, n in zip(range(6), count, strict=True)], name
+    long = ad.zeros(40_000)
+    long.unfold(0, 4, 1).add_(1)
+    assert long[:5].tolist() == [1, 2, 3, 4, 4]
+    assert long[-3:].tolist() == [3, 2, 1]
+
+
+def test_writes_to_windows_without_a_single_result_or_derivative_are_refused() -> None:
+    for write in (
+        lambda v: v.cumsum_(0),
+        lambda v: v.index_add_(0, ad.tensor([0]), ad.ones(1, 3)),
+        lambda v: v.masked_fill_(v > 2, 0),
+    ):
+        with pytest.raises(ad.errors.InplaceError, match="share places in memory"):
+            write(windows("unfold")[1])
+
+    def changed(x: Any) -> Any:
+        y = x * 1
+        y.unfold(0, 3, 1).mul_(2)
+        return (y * y).sum()
+
+    x = ad.arange(6.0)
+    for function in (
+        lambda: changed(x.clone().requires_grad_()),
+        lambda: ad.grad(changed)(x),
+        lambda: ad.jvp(changed, (x,), (x,)),
+        lambda: ad.compile(changed)(x),
+    ):
+        with pytest.raises(ad.errors.InplaceError, match="share (one place|places) in memory"):
+            function()
+
+
+def test_one_number_may_be_written_to_what_was_expanded() -> None:
+    """In PyTorch, too: every place gets the same, however often it appears."""
+    base = ad.tensor([[1.0], [2.0]])
+    base.expand(2, 3).fill_(7)
+    assert base.tolist() == [[7], [7]]
+    base.expand(2, 3).zero_()
+    assert base.tolist() == [[0], [0]]
+    with pytest.raises(ad.errors.InplaceError, match="expanded"):
+        base.expand(2, 3).add_(1)
+    x = ad.arange(3.0).requires_grad_()
+    y = x * 1
+    y[:1].expand(2).fill_(5)
+    (y * y).sum().backward()
+    assert x.grad.tolist() == [0, 2, 4]

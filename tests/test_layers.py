@@ -186,6 +186,19 @@ def test_without_momentum_running_statistics_are_means_over_batches() -> None:
     assert layer.running_mean.item() == pytest.approx(3.0)
 
 
+@pytest.mark.parametrize("dtype", [ad.float32, ad.float64])
+def test_without_momentum_a_compiled_layer_keeps_the_same_statistics(dtype: ad.DType) -> None:
+    eager, own = (nn.BatchNorm1d(3, momentum=None).to(dtype) for _ in range(2))
+    compiled = ad.compile(own)
+    for number in range(4):
+        x = ad.sin(ad.arange(18.0, dtype=dtype).reshape(6, 3) * (number + 1))
+        ad.testing.assert_close(compiled(x), eager(x))
+        ad.testing.assert_close(dict(own.named_buffers()), dict(eager.named_buffers()))
+    eager.train(False)
+    own.train(False)
+    ad.testing.assert_close(compiled(x), eager(x))
+
+
 def test_a_lazy_layer_takes_a_loaded_state() -> None:
     known, lazy = nn.Linear(3, 2), nn.LazyLinear(2)
     lazy.load_state_dict(known.state_dict())

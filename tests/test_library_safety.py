@@ -16,7 +16,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import TableError
-from adjoint.elements.called import called
+from adjoint.native.called import called
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from tests.watching import limited, watched

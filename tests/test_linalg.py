@@ -562,8 +562,8 @@ def test_values_that_are_parted_must_be_real(name: str, way: str) -> None:
 
     def fan(A: ad.Tensor, values: ad.Tensor) -> Any:
         if name == "eigh":
-            return ad.ops._linalg_eigh_fan(A, "L", None, values, A)
-        return ad.ops._linalg_svd_fan(A, False, None, A, values, A)
+            return ad.ops._linalg_eigh_fan(A, "L", True, values, A, 0.01)
+        return ad.ops._linalg_svd_fan(A, False, True, None, A, values, A, 0.01)
 
     ways: dict[str, Callable[[], Any]] = {
         "eager": lambda: fan(A, values),

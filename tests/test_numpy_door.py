@@ -380,7 +380,8 @@ SCIPY_LINALG = {
     "block_diag": ("A, M", "V, 3.0"), "cholesky": ("S", "S, lower=True"), "det": ("M",),
     "cho_factor": (), "cho_solve": (), "expm": ("M", "T[:, :3, :3]"), "inv": ("M",),
     "lu": ("M", "M, permute_l=True"), "solve": ("M, W[:3]", "M, A", "M, A, transposed=True"),
-    "solve_sylvester": ("S, M, A[:, :3]",), "sqrtm": ("S", "K"), "svdvals": ("A",),
+    "solve_sylvester": ("S, M, A[:, :3]",), "sqrtm": ("S", "K"), "logm": ("S",),
+    "polar": ("S", "A", "A, side='left'"), "svdvals": ("A",),
     "solve_triangular": ("M, W[:3]", "M, A, lower=True", "M, A, 1", "M, W[:3], 'C', True"),
     "toeplitz": ("V", "V, W[:3]", "Z"),
 }  # fmt: skip
@@ -613,7 +614,7 @@ def test_sizes_that_jax_asks_for_are_known_to_compiled_programs() -> None:
 
 def test_arguments_have_numpys_names_and_order() -> None:
     # NumPy's own signatures do not say what they take, or have words that mean nothing any more
-    free = {"arange", "where", "fromstring", "sqrtm"}
+    free = {"arange", "where", "fromstring", "sqrtm", "logm"}
     for module, rows in reading.TABLES.items():
         for name, row in rows.items():
             if row.is_ufunc or row.section in ("theirs", "same") or name in free:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.stats as theirs
 
 import adjoint as ad
@@ -134,6 +135,30 @@ def test_factors_of_scipy_are_differentiated() -> None:
     assert "expm" in dir(linalg)
     with pytest.raises(AttributeError, match="did you mean sqrtm"):
         linalg.sqrtmm
+
+
+def test_roots_and_logarithms_of_matrices_are_complex_where_scipys_are() -> None:
+    rng = np.random.default_rng(0)
+    weights = _double(rng.normal(size=(3, 3)))
+    for shift in (4.0, 0.0, -3.0):  # eigenvalues on the right, and some on the left
+        matrix = _double(
+            np.diag([1.0, 2.0, 3.5]) + shift * np.eye(3) + 0.3 * rng.normal(size=(3, 3))
+        )
+        for name, back in (("sqrtm", lambda x: x @ x), ("logm", ad.linalg.matrix_exp)):
+            found = getattr(linalg, name)(matrix)
+            known = getattr(scipy.linalg, name)(matrix.numpy())
+            assert found.is_complex() == (known.dtype.kind == "c") == (shift < 0)
+            assert np.allclose(found, known, atol=1e-13)
+            around = lambda a, name=name, back=back: (
+                (weights * back(getattr(linalg, name)(a))).sum().real
+            )
+            for transform in (ad.grad, ad.jacfwd):  # of what is the matrix itself
+                assert np.allclose(transform(around)(matrix), weights, atol=1e-12)
+            assert np.allclose(ad.hessian(around)(matrix), 0, atol=1e-11)
+    u, p = linalg.polar(weights)
+    known = scipy.linalg.polar(weights.numpy())
+    assert np.allclose(u, known[0])
+    assert np.allclose(p, known[1])
 
 
 def test_a_distribution_may_be_given_its_shapes_first() -> None:

@@ -10,14 +10,25 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from docs.building import charts, facts, formulas, links, operators, pictures, reference, stage
+from docs.building import (
+    certificates,
+    charts,
+    facts,
+    formulas,
+    links,
+    operators,
+    pictures,
+    reference,
+    stage,
+)
 
 import adjoint as ad
 from adjoint.table import FAMILIES, TABLE
 from adjoint.testing import laws
+from adjoint.testing.certificates import ledger
 
 SHOWN = ("tanh", "sum", "linalg_qr", "where", "dropout_", "_erfcx_derivative", "eq")
-ACCURACY = operators.accuracy_of((stage.DOCS / "special_accuracy.md").read_text(encoding="utf-8"))
+LINES = ledger.read(certificates.LEDGER)
 
 
 def words(mathml: str) -> str:
@@ -83,7 +94,7 @@ def test_nearly_every_formula_of_the_table_is_printed() -> None:
 @pytest.mark.parametrize("name", SHOWN)
 def test_the_page_of_an_operator_says_everything(name: str) -> None:
     fact = facts.of(name)
-    page = operators.page(fact, ACCURACY)
+    page = operators.page(fact, LINES)
     for row in fact["rows"]:
         assert row["text"] in page
     for mathml in re.findall(r"<math.*?</math>", page):
@@ -96,9 +107,16 @@ def test_the_page_of_an_operator_says_everything(name: str) -> None:
     assert "{" not in re.sub(r"```.*?```", "", page, flags=re.DOTALL)  # nothing left unfilled
 
 
-def test_a_page_shows_the_measured_error_of_a_special_function() -> None:
-    assert "<td><code>erf</code></td><td>0.9" in operators.page(facts.of("erf"), ACCURACY)
-    assert ACCURACY["special.psi"] == ACCURACY["digamma"]
+def test_a_page_shows_the_certificate_of_a_function() -> None:
+    page = operators.page(facts.of("erf"), LINES)
+    first = LINES["erf(x)", "float64"][0]
+    assert f"<td><code>erf(x)</code></td><td>adjoint</td><td>{first.error:.1f}</td>" in page
+    assert "<h2>Certificate</h2>" in page
+
+
+def test_the_table_of_certificates_is_that_of_the_ledger() -> None:
+    page = certificates.PAGE.read_text(encoding="utf-8")
+    assert certificates.with_table(page, LINES) == page
 
 
 def test_every_family_and_law_has_words() -> None:

@@ -356,3 +356,17 @@ def test_scaled_bessel_k_of_every_whole_order(order: int) -> None:
     for n, exact in enumerate((value, value - (below + above) / 2)):
         found = ad.ops._scaled_k_derivative(ad.tensor(x), order, n)
         assert np.allclose(found.numpy(), exact, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("n", [65537, 10**6, 2**40, float("inf"), float("nan")])
+def test_degrees_beyond_those_that_are_computed_give_nan_in_every_way(n: float) -> None:
+    """In tensors of any size, and as a number; small arrays once raised, large ones did not."""
+    x, many = ad.tensor([0.5, -0.25]), ad.full((40_000,), 0.5)
+    for polynomial in (ad.special.chebyshev_polynomial_t, ad.special.hermite_polynomial_h):
+        for result in (
+            polynomial(x, n),
+            polynomial(x, ad.full((2,), float(n))),
+            polynomial(many, ad.full((40_000,), float(n))),
+            ad.compile(polynomial)(x, ad.full((2,), float(n))),
+        ):
+            assert bool(result.isnan().all())

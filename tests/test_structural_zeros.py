@@ -97,6 +97,29 @@ PROGRAMS: dict[str, tuple[Function, ad.Tensor, Any]] = {
         tensor(0.0, 1.0, 4.0, 4.0),
         [0.0, 1.0, 0.25, 0.25],
     ),
+    "root of a clamp": (lambda v: v.clamp(min=0.0).sqrt().sum(), tensor(-1.0, 4.0), [0.0, 0.25]),
+    "arc of a clamp": (
+        lambda v: v.clamp(-1, 1).acos().sum(),
+        tensor(-2.0, 0.5),
+        [0.0, -1 / np.sqrt(0.75)],
+    ),
+    "power of relu": (lambda v: (v.relu() ** 0.5).sum(), tensor(-1.0, 4.0), [0.0, 0.25]),
+    "chain after a selection": (
+        lambda v: ((v.relu().sqrt() * v).exp() + v.relu().sqrt()).sum(),
+        tensor(-1.0, 1.0),
+        [0.0, 1.5 * np.e + 0.5],
+    ),
+    "root beside constants": (
+        lambda v: (ad.cat([v, ad.zeros(1)]).sqrt() + ad.diag(v)[:, :1].sqrt().sum()).sum(),
+        tensor(1.0, 4.0),
+        [2.0, 0.25],
+    ),
+    "entropy": (lambda v: ad.special.entr(v.softmax(0)).sum(), tensor(0.0, -np.inf), [0.0, 0.0]),
+    "entropy, underflow": (
+        lambda v: ad.special.entr(v.softmax(0)).sum(),
+        tensor(0.0, 1e4),
+        [0.0, 0.0],
+    ),
     "cat": (
         lambda v: ad.cat([v.sqrt(), v])[1:].sum(),
         tensor(0.0, 1.0),

@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.table import TABLE
+from adjoint.tensor.nested import NestedTensor
+from adjoint.tensor.sparse import SparseTensor
+from adjoint.testing import samples
 
 
 class Tagged(ad.Tensor):
@@ -365,3 +369,74 @@ def test_tensors_of_pytorch_are_refused_and_told_the_way_in() -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         ad.ones(2) + theirs
     assert ad.Tensor.__torch_function__(ask, (ad.Tensor,), (theirs,)) is NotImplemented
+
+
+# --- results keep the class -----------------------------------------------------------------------
+
+
+class Kept(ad.Tensor):
+    """A class that changes nothing."""
+
+
+def kept(value: Any) -> Any:
+    """The tensors of an argument as tensors of the class; what has a structure stays."""
+    if type(value) is ad.Tensor:
+        return value.as_subclass(Kept)
+    return type(value)(map(kept, value)) if type(value) in (list, tuple) else value
+
+
+def classes(result: Any) -> set[type]:
+    if isinstance(result, (list, tuple)):
+        return {kind for each in result for kind in classes(each)}
+    return {type(result)} if isinstance(result, ad.Tensor) else set()
+
+
+def test_every_operator_keeps_the_class() -> None:
+    """At zeros, too, where a result that is differentiated has others near it."""
+    lost, count = {}, 0
+    structures = (SparseTensor, NestedTensor)
+    for row in TABLE.rows():
+        op = getattr(getattr(ad.ops, row.name), row.schema.overload or "default")
+        for sample, _ in list(samples.for_row(row, ad.float64))[:1]:
+            given = kept(tuple(sample.args))
+            if not classes(given):
+                continue
+            try:
+                op(*sample.args, **sample.kwargs)
+            except ad.AdjointError:
+                continue  # it writes to a leaf, say
+            found = classes(op(*given, **{k: kept(v) for k, v in sample.kwargs.items()}))
+            count += 1
+            if not all(kind is Kept or issubclass(kind, structures) for kind in found):
+                lost[row.full_name] = found
+    assert lost == {}
+    assert count > 1000
+
+
+def test_new_tensors_and_memory_keep_the_class() -> None:
+    x = ad.ones(2, 2).as_subclass(Kept)
+    for made in (
+        x.new_tensor([1.0]), x.new_tensor(x), x.new(2), x.new([1.0]), x.clone().resize_(3),
+        x.clone().set_(ad.zeros(3)), x.clone().resize_as_(ad.ones(5)),
+    ):  # fmt: skip
+        assert type(made) is Kept
+    assert type(ad.tensor(x)) is ad.Tensor
+
+
+def test_a_class_keeps_what_is_near_a_kink() -> None:
+    """|x|² has the Hessian 2 at 0, whatever the class of x."""
+    zeros = ad.zeros(3, dtype=ad.float64)
+    for x in (zeros, zeros.as_subclass(Kept)):
+        leaf = x.detach().requires_grad_()
+        norm = leaf.norm()
+        assert type(norm) is type(norm * 2) is type(x)
+        (grad,) = ad.autograd.grad(norm**2, leaf, create_graph=True)
+        (second,) = ad.autograd.grad(grad.sum(), leaf)
+        assert second.tolist() == [2, 2, 2]
+        curved = ad.hessian(lambda v: v.norm() ** 2)(x)
+        assert curved.tolist() == (2 * ad.eye(3)).tolist()
+        written = (leaf.norm() * 1).add_(1)
+        assert type(written) is type(x)
+        written.backward()
+        assert leaf.grad.tolist() == [0, 0, 0]
+        assert type(leaf.norm().detach()) is type(x)

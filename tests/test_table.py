@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.core import promotion
 from adjoint.core.errors import MissingOperator, NotDifferentiable, TableError
 from adjoint.core.shapes import Spec
 from adjoint.table import TABLE
 from adjoint.table import schema as schemas
 from adjoint.table.reading import WORDS
-from adjoint.tensor import checking, eager, saving
+from adjoint.tensor import checking, saving
 
 with (Path(__file__).parent / "data" / "catalogue.csv").open() as _file:
     CATALOGUE = list(csv.DictReader(_file))
@@ -666,7 +667,7 @@ def test_all_mistakes_of_a_formula_are_told(tmp_path: Path) -> None:
 
 
 def test_words_of_the_table_are_those_that_the_code_knows() -> None:
-    assert set(eager._PROMOTIONS) == set(WORDS["numbers"])
+    assert set(promotion.PROMOTIONS) == set(WORDS["numbers"])
 
 
 def test_row_without_derivative_is_refused_and_the_words_are_taken(tmp_path: Path) -> None:

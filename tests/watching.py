@@ -53,7 +53,7 @@ def watched() -> Generator[list[str]]:
         _seen = before
 
 
-class TooLong(Exception):
+class TooLong(BaseException):
     """A block did not end in time."""
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from docs.building import charts, facts, links, operators, reference, stage
+from adjoint.testing.certificates import ledger
+from docs.building import certificates, charts, facts, links, operators, reference, stage
 
 BUILD = stage.DOCS / "_build"
 SOURCE, SITE = BUILD / "source", BUILD / "html"
@@ -24,8 +25,7 @@ def main() -> int:
     names = sys.argv[1:]
     found = facts.some(names) if names else facts.everything(BUILD)
     said(start, f"facts of {len(found)} operators")
-    accuracy = (stage.DOCS / "special_accuracy.md").read_text(encoding="utf-8")
-    operators.write(found, accuracy, folder)
+    operators.write(found, ledger.read(certificates.LEDGER), folder)
     for path, text in reference.Reference(found).pages():
         folder.write(SOURCE / path, text)
     benchmarks = (stage.DOCS / "benchmarks.md").read_text(encoding="utf-8")

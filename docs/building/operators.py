@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from adjoint.table import TABLE, examples
-from docs.building import formulas, pictures
+from docs.building import certificates, formulas, pictures
 from docs.building.facts import Fact, steps_of
 from docs.building.stage import Folder
 
@@ -81,11 +81,13 @@ LAWS = {
     "jvp_is_adjoint_of_vjp": "forward mode is the adjoint of reverse mode",
     "tangents_add_up": "forward mode is linear in the tangents",
     "unselected_elements_have_no_gradient": "elements that were not selected have no gradient",
+    "what_stands_still_has_no_tangent": "elements that do not move with the inputs have no tangent",
     "vmap_equals_loop": "vmap equals a loop",
     "shape_rule_is_right": "the shape rule gives the real shape",
     "traced_equals_eager": "a traced program equals the eager one",
     "decomposition_equals_kernel": "the decomposition equals the kernel",
     "inputs_are_untouched": "inputs stay as they are",
+    "drawing_is_declared": "random numbers are declared",
     "shared_memory_is_known": "shared memory is known",
     "layout_does_not_matter": "strides of inputs do not matter",
 }
@@ -94,8 +96,8 @@ LAWS = {
 # -- a page ---------------------------------------------------------------------------------------
 
 
-def page(fact: Fact, accuracy: dict[str, list[str]]) -> str:
-    """The page of an operator."""
+def page(fact: Fact, lines: certificates.Lines) -> str:
+    """The page of an operator, with its lines of the ledger."""
     parts = [
         "---\norphan: true\n---\n",
         f"# {_title(fact)}\n",
@@ -106,7 +108,8 @@ def page(fact: Fact, accuracy: dict[str, list[str]]) -> str:
         *_derivatives(fact),
         *_rows(fact),
         *_modes(fact),
-        *_laws(fact, accuracy.get(_spelled(fact), [])),
+        *_laws(fact),
+        *_certificates(fact["name"], lines),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part) + "\n"
 
@@ -300,7 +303,7 @@ def _in_place(fact: Fact, row: Fact) -> str:
     return f"<code>{fact['name']}_</code>" if row["in_place"] else "–"
 
 
-def _laws(fact: Fact, accuracy: list[str]) -> Iterator[str]:
+def _laws(fact: Fact) -> Iterator[str]:
     merged: dict[str, list[Fact]] = {}
     for row in fact["rows"]:
         for entry in row["laws"]:
@@ -310,13 +313,13 @@ def _laws(fact: Fact, accuracy: list[str]) -> Iterator[str]:
         yield raw("<p>Checked when this page was made, on the first samples in float64.</p>")
         lines = (_law(law, entries) for law, entries in merged.items())
         yield table(lines, ("law", "samples", "largest error", "allowed"), "numbers")
-    if accuracy:
-        everywhere = '<a href="../special_accuracy.html">all functions</a>'
-        yield heading("Accuracy")
-        yield raw(f"<p>Error in ulp of float64, against mpmath at 50 digits ({everywhere}).</p>")
-        cells = ([cell.strip(" `") for cell in line.strip("|").split("|")] for line in accuracy)
-        head = ("function", "value", "first", "second", "third", "worst at")
-        yield table(([f"<code>{c[0]}</code>", *c[1:]] for c in cells), head, "numbers")
+
+
+def _certificates(name: str, lines: certificates.Lines) -> Iterator[str]:
+    found = certificates.section(name, lines)
+    if found:
+        yield heading("Certificate")
+        yield raw(found)
 
 
 def _law(law: str, entries: list[Fact]) -> list[str]:
@@ -393,25 +396,13 @@ def index(families: dict[str, list[Fact]]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def accuracy_of(text: str) -> dict[str, list[str]]:
-    """The lines of docs/special_accuracy.md by operator: {"erf": ["| `erf` | 0.923 | …"]}."""
-    found: dict[str, list[str]] = {}
-    for line in text.splitlines():
-        if match := re.match(r"\| `([\w.]+)", line):
-            found.setdefault(match[1], []).append(line)
-    for alias, name in re.findall(r"`(special\.\w+)` is `([\w.]+)", text):
-        found.setdefault(alias, found.get(name, []))
-    return found
-
-
-def write(facts: dict[str, Fact], accuracy: str, folder: Folder) -> None:
+def write(facts: dict[str, Fact], lines: certificates.Lines, folder: Folder) -> None:
     """Write all pages of operators."""
     place = folder.root / "operators"
-    errors = accuracy_of(accuracy)
     families: dict[str, list[Fact]] = {family: [] for family in FAMILIES}
     for fact in facts.values():
         families[fact["family"]].append(fact)
-        folder.write(place / f"{fact['name']}.md", page(fact, errors))
+        folder.write(place / f"{fact['name']}.md", page(fact, lines))
     families = {family: found for family, found in families.items() if found}
     for family, found in families.items():
         folder.write(place / "family" / f"{family}.md", family_page(family, found))

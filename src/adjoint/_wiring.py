@@ -17,6 +17,7 @@ from adjoint.table import TABLE
 from adjoint.tensor import (
     autograd,
     eager,
+    fans,
     halves,
     memory,
     methods,
@@ -29,6 +30,7 @@ from adjoint.tensor import (
 from adjoint.tensor.saved import saved_attribute
 from adjoint.tensor.tape import Node
 from adjoint.tensor.tensor import Tensor, offer
+from adjoint.transforms.batch import mapped
 from adjoint.transforms.vectorize import vmap
 
 runtime.install(Tensor, methods.tensor_of, eager.build, eager.build_parts, sparse.assemble)
@@ -45,6 +47,7 @@ Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: i
 Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 offer(TABLE.names())
 autograd.vmap = vmap
+fans.mapped = mapped
 generator.wrap = methods.from_numpy
 promotion.large = conversions
 Node.saved_attribute = staticmethod(saved_attribute)

@@ -25,8 +25,10 @@ import numpy as np
 import adjoint as ad
 from adjoint.core.errors import AdjointError
 from adjoint.serialization.archives import Writer, content, members
-from adjoint.serialization.description import checksum
+from adjoint.serialization.description import _READERS, checksum
+from adjoint.serialization.pytorch import _Builder
 from adjoint.serialization.sources import Source
+from adjoint.serialization.storages import Budget
 from tests.fuzz import campaign
 from tests.watching import limited, watched
 
@@ -55,6 +57,7 @@ def _value() -> Any:
         "sparse": ad.eye(3).to_sparse(),
         "rows": ad.eye(3).to_sparse_csr(),
         "half": ad.ones(3, dtype=ad.bfloat16),
+        "numpy": [np.float32(1), np.arange(4), np.array(True)],
         "halves": ad.ones(2).chalf(),
         "mask": ad.tensor([True, False]),
         "meta": ad.empty(2, 3, device="meta"),
@@ -101,17 +104,24 @@ def _of_torch() -> list[bytes]:
 
 
 def check(seed: int) -> int:
-    """Load one mutated file."""
+    """Load one file: a mutated one, or one that is made of a random program or random nodes."""
     random_ = random.Random(seed)
-    data = random_.choice(_corpus())
-    for _ in range(random_.choice((1, 1, 1, 2, 4))):
-        data = random_.choice(_MUTATIONS)(random_, data)
+    way = random_.random()
+    if way < 0.2:
+        data = _archive({"archive/data.pkl": _program(random_)})
+    elif way < 0.3:
+        data = _archive({"description.json": _description(random_)})
+    else:
+        data = random_.choice(_corpus())
+        for _ in range(random_.choice((1, 1, 1, 2, 4))):
+            data = random_.choice(_MUTATIONS)(random_, data)
+    asked = random_.choice((None, None, False, True))
     tracemalloc.start()
     events: list[str] = []
     try:
         with warnings.catch_warnings(), limited(10), watched() as events:
             warnings.simplefilter("ignore")
-            ad.load(io.BytesIO(data))
+            ad.load(io.BytesIO(data), weights_only=asked)
     except AdjointError:
         pass
     except Exception as error:
@@ -123,6 +133,109 @@ def check(seed: int) -> int:
     allowed = 100 * len(data) + 8_000_000
     assert peak <= allowed, f"{peak} bytes for a file of {len(data)}"
     return 1
+
+
+# -- made at random -----------------------------------------------------------------------------
+
+
+def _archive(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    writer = Writer(file)
+    for name, data in (members | {"archive/data/0": bytes(range(64))}).items():
+        writer.add(name, data)
+    writer.finish()
+    return file.getvalue()
+
+
+@functools.cache
+def _known_names() -> list[str]:
+    found = [*_Builder(Budget(0)).names_for(True), "os.system", "builtins.eval"]
+    return [*found, "tests.fuzz.files.Record", "enum.Enum", "threading.Thread", "logging.Logger"]
+
+
+class Record:
+    """What a file may have with `weights_only=False`."""
+
+
+def _program(random_: random.Random) -> bytes:
+    """A pickle of instructions that fit together, which share values through the memo."""
+    made: list[bytes] = []
+    depth, memo = 0, 0
+    for _ in range(random_.choice((3, 10, 40))):
+        choice = random_.random()
+        if choice < 0.35 or not depth:
+            made.append(random_.choice(_VALUES))
+            depth += 1
+        elif choice < 0.5 and memo:
+            made.append(b"h" + bytes([random_.randrange(min(memo, 256))]))
+            depth += 1
+        elif choice < 0.6:
+            made.append(b"\x94")
+            memo += 1
+        elif choice < 0.7 and depth > 1:
+            made.append(random_.choice((b"\x86", b"(\x91", b"0", b"](h\x00e", b"\x8f(h\x00\x90")))
+            depth -= made[-1] in (b"\x86", b"0")
+            depth += made[-1] not in (b"\x86", b"0")
+        else:
+            made += [_named(random_), *_arguments(random_, memo)]
+            depth += 1
+            if random_.random() < 0.4:
+                made += [*_arguments(random_, memo), b"b"]
+    return b"\x80\x04" + b"".join(made) + random_.choice((b".", b"0.", b"t.", b"\x86."))
+
+
+_VALUES = (
+    b"N", b"\x88", b"K\x03", b"M\xff\xff", b"J\xff\xff\xff\xff", b"\x8a\x10" + b"\x7f" * 16,
+    b"X\x03\0\0\0abc", b"X\x00\0\0\0", b"C\x04\0\0\x80?", b"C\x00", b"]", b"}", b")", b"\x8f",
+    b"G\x7f\xf8\0\0\0\0\0\0", b"X\x02\0\0\0f4", b"X\x02\0\0\0|O", b"X\x03\0\0\0M8[",
+    b"K\x00\x85", b"K\x02K\x02\x86", b"X\x06\0\0\0latin1", b"X\x01\0\0\0C",
+    b"(X\x07\0\0\0storagectorch\nFloatStorage\nX\x01\0\0\x000X\x03\0\0\0cpuK\x10tQ",
+)  # fmt: skip
+
+
+def _named(random_: random.Random) -> bytes:
+    module, _, name = random_.choice(_known_names()).rpartition(".")
+    return b"c" + f"{module}\n{name}\n".encode()
+
+
+def _arguments(random_: random.Random, memo: int) -> list[bytes]:
+    found = [b"("]
+    for _ in range(random_.choice((0, 1, 1, 2, 2, 3, 4, 5, 6))):
+        shared = memo and random_.random() < 0.4
+        index = bytes([random_.randrange(min(memo, 256))]) if shared else b""
+        either = random_.choice((random_.choice(_VALUES), _named(random_)))
+        found.append(b"h" + index if shared else either)
+    return [*found, b"t", random_.choice((b"R", b"R", b"\x81", b""))]
+
+
+_JSON_VALUES = (0, 1, -1, 2**40, 1.5, "a", "", "f4", None, True, "float32", "<f8", "cpu", "YQ==")
+
+
+def _description(random_: random.Random) -> bytes:
+    """Nodes of every kind, whose fields are scalars, lists and references to earlier nodes."""
+    nodes: list[Any] = []
+
+    def some(depth: int) -> Any:
+        choice = random_.random()
+        if nodes and choice < 0.4:
+            return [random_.randrange(len(nodes))]
+        if depth > 2 or choice < 0.7:
+            return random_.choice(_JSON_VALUES)
+        if choice < 0.85:
+            return [some(depth + 1) for _ in range(random_.randrange(3))]
+        return {key: some(depth + 1) for key in random_.sample(_KEYS, random_.randrange(6))}
+
+    for _ in range(random_.choice((2, 10, 40))):
+        nodes.append({random_.choice(_KINDS): random_.choice((some(0), [some(1), some(1)]))})
+    text = {"format": "adjoint", "version": 1, "blocks": [["<f4", 2, 0]], "nodes": nodes}
+    return json.dumps(text | {"value": [len(nodes) - 1]}).encode()
+
+
+_KINDS = tuple(_READERS)
+_KEYS = (
+    "block", "dtype", "offset", "shape", "stride", "requires_grad", "parameter", "items",
+    "metadata", "layout", "indices", "values", "is_coalesced", "attributes",
+)  # fmt: skip
 
 
 # -- mutations ---------------------------------------------------------------------------------
@@ -168,13 +281,13 @@ def _inside(change: Callable[[random.Random, bytes], bytes]) -> Any:
             return struct.pack("<Q", len(text)) + text + data[8 + length :]
         try:
             found = members(source)
+            parts = {n: content(source, m, checked=False).tobytes() for n, m in found.items()}
         except AdjointError:
             return data
         if not found:
             return data
         texts = [n for n in found if n.endswith((".json", ".pkl"))]
         chosen = random_.choice([*texts, *texts, *texts, *found])
-        parts = {n: content(source, m, checked=False).tobytes() for n, m in found.items()}
         parts[chosen] = change(random_, parts[chosen])
         _sum_again(chosen, parts)
         file = io.BytesIO()

@@ -23,7 +23,7 @@ import numpy as np
 
 import adjoint as ad
 from adjoint.core.errors import AdjointError, TableError
-from adjoint.elements.called import called
+from adjoint.native.called import called
 from adjoint.table import TABLE
 from tests import tables
 from tests.fuzz import campaign

@@ -16,7 +16,8 @@ from adjoint.testing import samples  # noqa: E402
 from tests.oracle.bridge import dtype_name, to_torch  # noqa: E402
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
-ROWS = [row for row in TABLE.rows() if "autocast" in row.texts]
+RULES = ("lower", "float32", "widest")
+ROWS = [row for row in TABLE.rows() if row.texts.get("autocast") in RULES]
 # Rows whose samples PyTorch refuses in this call, or that have none in float32.
 REFUSED = frozenset((
     "conv1d.padding", "conv2d.padding", "conv3d.padding", "linalg_eig.default",
@@ -77,6 +78,61 @@ def test_results_have_pytorchs_dtypes(row: Row, dtype: str) -> None:
             assert got == expected
             found += 1
     assert found or row.full_name in REFUSED
+
+
+def _layer(name: str, *sizes: int, **options: Any) -> Any:
+    return lambda lib, ones: getattr(lib.nn, name)(*sizes, **options)(ones)
+
+
+# Of a library and a tensor of ones: what is made of several operators, or of modules.
+COMPOSITES: dict[str, tuple[tuple[int, ...], Any]] = {
+    **{
+        text: ((3, 3), lambda lib, x, text=text: lib.einsum(text, *[x] * (text.count(",") + 1)))
+        for text in ("ij,jk->ik", "ij->ji", "ii->i", "ij->i", "ij,ij->ij", "ij,ij->",
+                     "ij,jk,kl->il", "ij,jk,kl->ijkl", "ij,kl->ijkl")
+    },
+    "batched einsum": ((2, 3, 3), lambda lib, x: lib.einsum("bij,bjk->bik", x, x)),
+    "einsum of a list": ((3, 3), lambda lib, x: lib.einsum("ij,jk->ik", [x, x])),
+    "tensordot": ((3, 3), lambda lib, x: lib.tensordot(x, x, 1)),
+    "inner": ((3,), lambda lib, x: lib.inner(x, x)),
+    "inner of matrices": ((2, 3), lambda lib, x: lib.inner(x, x)),
+    "multi_dot": ((3, 3), lambda lib, x: lib.linalg.multi_dot([x, x, x])),
+    "matrix_power": ((3, 3), lambda lib, x: lib.linalg.matrix_power(x, 3)),
+    "bilinear": (
+        (2, 3), lambda lib, x: lib.nn.functional.bilinear(x, x, lib.ones(2, 3, 3, dtype=x.dtype))
+    ),
+    "nll_loss": ((2, 3), lambda lib, x: lib.nn.functional.nll_loss(x, lib.tensor([0, 1]))),
+    "affine_grid": ((1, 2, 3), lambda lib, x: lib.nn.functional.affine_grid(x, (1, 1, 2, 2))),
+    "lu_solve": (
+        (3, 1), lambda lib, x: lib.linalg.lu_solve(*lib.linalg.lu_factor(lib.eye(3)), x.float())
+    ),
+    "LSTM": ((5, 2, 3), _layer("LSTM", 3, 4)),
+    "LSTM of layers": ((5, 2, 3), _layer("LSTM", 3, 4, 2, bidirectional=True, batch_first=True)),
+    "GRU": ((5, 2, 3), _layer("GRU", 3, 4)),
+    "GRU of layers": ((5, 2, 3), _layer("GRU", 3, 4, 2, bidirectional=True, batch_first=True)),
+    "RNN": ((5, 2, 3), _layer("RNN", 3, 4)),
+    "RNN with relu": ((5, 2, 3), _layer("RNN", 3, 4, nonlinearity="relu")),
+    "LSTMCell": ((2, 3), _layer("LSTMCell", 3, 4)),
+    "GRUCell": ((2, 3), _layer("GRUCell", 3, 4)),
+    "RNNCell": ((2, 3), _layer("RNNCell", 3, 4)),
+    "attention": ((5, 2, 4), lambda lib, x: lib.nn.MultiheadAttention(4, 2)(x, x, x)),
+    "encoder": ((5, 2, 4), _layer("TransformerEncoderLayer", 4, 2, 8)),
+    "spectral_norm": (
+        (2, 3), lambda lib, x: lib.nn.utils.parametrizations.spectral_norm(lib.nn.Linear(3, 4))(x)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_what_is_made_of_several_operators_has_pytorchs_dtypes(name: str, dtype: str) -> None:
+    shape, call = COMPOSITES[name]
+    found = []
+    for library in (torch, ad):
+        x = library.ones(*shape, dtype=getattr(library, dtype))
+        with library.autocast("cpu", library.bfloat16):
+            found.append(dtypes(call(library, x)))
+    assert found[1] == found[0]
 
 
 class Weight:

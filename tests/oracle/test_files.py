@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import collections
 import io
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -223,3 +225,49 @@ OBJECTS = {
 def test_whole_objects_are_refused_by_name(name: str, form: str) -> None:
     with pytest.raises(ad.errors.FileError, match=r"names \w+"):
         ad.load(of_torch(OBJECTS[name](), **FORMS[form]))
+
+
+@pytest.mark.parametrize("name", ["x.pt", "x.pth", "x.ckpt", "x.bin", "x.pth.tar"])
+def test_torch_reads_what_we_write_under_its_names(name: str, tmp_path: Path) -> None:
+    value = {"w": ad.ones(2), "best": np.float64(0.5), "curve": np.arange(3, dtype=np.int16)}
+    ad.save(value, tmp_path / name)
+    with open(tmp_path / "object", "wb") as file:
+        ad.save(value, file)
+    for path in (tmp_path / name, tmp_path / "object"):
+        theirs = torch.load(path, weights_only=False)
+        assert type(theirs["best"]) is np.float64
+        assert theirs["best"] == 0.5
+        assert theirs["curve"].tolist() == [0, 1, 2]
+        assert theirs["curve"].dtype == np.int16
+        same(value["w"], theirs["w"])
+        assert ad.load(path)["best"] == 0.5
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_values_of_numpy_and_python_come_over(form: str) -> None:
+    value = {
+        "args": argparse.Namespace(lr=0.1, path=PurePosixPath("a/b")),
+        "best": np.float32(0.5),
+        "curve": np.arange(6.0).reshape(2, 3).T,
+        "seen": collections.defaultdict(list, a=[1]),
+        "at": Path("a"),
+    }
+    got = ad.load(of_torch(value, **FORMS[form]), weights_only=False)
+    np.testing.assert_array_equal(got.pop("curve"), value.pop("curve"))
+    assert got == value
+    with pytest.raises(ad.errors.FileError, match="weights_only=False"):
+        ad.load(of_torch(value, **FORMS[form]))
+    named = [argparse.Namespace, PurePosixPath, type(Path("a")), np._core.multiarray.scalar]
+    named += [np.dtype, collections.defaultdict, list]
+    with ad.serialization.safe_globals(named):
+        assert ad.load(of_torch(value, **FORMS[form])) == value
+
+
+def test_a_torchscript_archive_is_called_one(tmp_path: Path) -> None:
+    torch.jit.save(torch.jit.script(torch.nn.Linear(2, 3)), tmp_path / "x.pt")
+    with pytest.raises(ad.errors.FileError, match="TorchScript"):
+        ad.load(tmp_path / "x.pt")
+    program = torch.export.export(torch.nn.Linear(2, 3), (torch.ones(1, 2),))
+    torch.export.save(program, tmp_path / "x.pt2")
+    with pytest.raises(ad.errors.FileError, match="exported program"):
+        ad.load(tmp_path / "x.pt2")

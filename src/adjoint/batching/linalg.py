@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.batching.common import Batch, need, padded, whole
-from adjoint.batching.words import broadcast, matrices, together
+from adjoint.batching.common import Batch, moved, need, padded, whole
+from adjoint.batching.words import broadcast, matrices
 
 Tensor = Any
 
@@ -87,21 +87,17 @@ def ldl_solve(batch: Batch, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bo
     return batch.op.call([*parts, hermitian])
 
 
-def fan(batch: Batch, *values: Any) -> Any:
-    """Factors of several matrices for each: the batch moves to the front."""
-    return tuple(r.movedim(1, 0) for r in together(batch, *values))
+def fan(batch: Batch, matrices: Tensor, *values: Any) -> Any:
+    """Factors of several matrices for each: the fan is the first dimension."""
+    first, *others = moved(batch, (matrices, *values))
+    return tuple(r.movedim(1, 0) for r in batch.op.call([first.movedim(0, 1), *others]))
 
 
-def along_fan(batch: Batch, self: Tensor) -> Tensor:
+def along_fan(batch: Batch, self: Tensor, repeated: bool) -> Tensor:
     """The fan is the first dimension."""
-    return batch.op.call([self.movedim(0, 1)])
+    return batch.op.call([self.movedim(0, 1), repeated])
 
 
-def with_fan(batch: Batch, self: Tensor) -> Tensor:
-    """The fan is the first dimension, and stays."""
-    return along_fan(batch, self).movedim(0, 1)
-
-
-def across_fan(batch: Batch, self: Tensor) -> Tensor:
+def across_fan(batch: Batch, self: Tensor, repeated: bool) -> Tensor:
     """The fan becomes the first dimension."""
-    return batch.op.call([self]).movedim(1, 0)
+    return batch.op.call([self, repeated]).movedim(1, 0)

@@ -10,7 +10,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.batching.common import Batch, again, named, padded, whole
-from adjoint.core.generator import default_generator
+from adjoint.ops import streams
 
 Tensor = Any
 
@@ -109,17 +109,32 @@ def _tensors(batch: Batch, values: Any) -> Any:
 def _from_one_state(batch: Batch, values: Any) -> Tensor:
     """One sample after the other, all from the same state; the stream goes on behind the last."""
     generator = named(batch, values).get("generator")
-    generator = default_generator if generator is None else generator
-    state = generator.get_state()
-    results = []
-    for i in range(batch.size):
-        generator.set_state(state)
-        results.append(
-            batch.op.call([v.select(0, i) if h else v for v, h, _ in _tensors(batch, values)])
-        )
-    if not results:
+    if not batch.size:
         one = batch.op.call(
             [v.new_ones(v.shape[1:]) if h else v for v, h, _ in _tensors(batch, values)]
         )
         return one.new_zeros((0, *one.shape))
-    return ops.stack(results)
+
+    def sample(i: int) -> list[Any]:
+        return [v.select(0, i) if h else v for v, h, _ in _tensors(batch, values)]
+
+    state = streams.read(generator)
+    results = []
+    for i in range(batch.size - 1):
+        given = sample(i)
+        tensors = [v for v, n in zip(given, batch.ndims, strict=True) if n is not None]
+        results += streams.again([generator], [state], _with(batch, given), tensors)
+    return ops.stack([*results, batch.op.call(sample(batch.size - 1))])
+
+
+def _with(batch: Batch, given: list[Any]) -> Any:
+    """The operator as a function of its tensors."""
+
+    def run(tensors: list[Any]) -> list[Any]:
+        left = iter(tensors)
+        values = [
+            next(left) if n is not None else v for v, n in zip(given, batch.ndims, strict=True)
+        ]
+        return [batch.op.call(values)]
+
+    return run

@@ -14,3 +14,18 @@ def check_lambd(lambd: float, dtype: DType) -> None:
             f"softshrink(lambd={lambd}): lambd must lie between 0 and {largest}, the largest "
             f"number of {dtype}."
         )
+
+
+def check_alpha(alpha: float) -> None:
+    """Raise unless celu can divide by alpha."""
+    if alpha == 0:
+        raise ValueRangeError("celu(alpha=0): alpha divides the input and cannot be 0.")
+
+
+MOST_DERIVATIVES = 100
+
+
+def check_order(what: str, n: int) -> None:
+    """Raise unless this is the order of a derivative."""
+    if not 1 <= n <= MOST_DERIVATIVES:
+        raise ValueRangeError(f"{what}: n is {n}; it is from 1 to {MOST_DERIVATIVES}.")

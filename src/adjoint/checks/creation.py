@@ -12,7 +12,7 @@ from typing import Any
 from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, FLOAT, INTEGER, DType
 from adjoint.core.errors import DtypeError, NumberRangeError, ShapeError, ValueRangeError
-from adjoint.core.promotion import fit_number
+from adjoint.core.promotion import NUMBERS, check_integer, fit_number
 from adjoint.core.shapes import Shape, Spec, broadcast, show
 
 MOST_BYTES = 2**63 - 1
@@ -56,8 +56,11 @@ def number_dtype(value: Any) -> DType:
 
 
 def check_value(what: str, value: Any, dtype: DType) -> None:
-    """Raise unless the number `value` fits `dtype`; a fraction may be cut off, as in PyTorch."""
-    if dtype.category in (BOOL, COMPLEX):
+    """Raise unless the number `value` fits `dtype`; a fraction may be cut off, as in PyTorch.
+
+    A size that is open, and what is no number, are not looked at.
+    """
+    if dtype.category in (BOOL, COMPLEX) or type(value) not in NUMBERS:
         return
     if isinstance(value, complex):
         if value.imag:
@@ -74,14 +77,17 @@ def check_value(what: str, value: Any, dtype: DType) -> None:
 
 
 def check_fill(dtype: DType, value: Any) -> None:
-    """Raise if numbers of `dtype` are real, and `value`, a number or a tensor, is complex.
+    """Raise if numbers of `dtype` are real, and `value`, a number or a tensor, is complex; or whole
+    and too large for integers of `dtype`.
 
-    Its dtype alone decides, not its value: a number that is an input of a graph has none yet.
+    Of tensors the dtype alone decides: a number that is an input of a graph has no value yet.
     """
     given = getattr(value, "dtype", None)
     is_complex = isinstance(value, complex) if given is None else given.is_complex
     if is_complex and dtype.category not in (BOOL, COMPLEX):
         raise DtypeError(f"fill: a complex value does not fit {dtype}; take its real part first.")
+    if given is None and isinstance(value, (int, float)) and dtype.category == INTEGER:
+        check_integer(value, dtype)
 
 
 def require_float(what: str, dtype: DType, *, complex_too: bool = False) -> DType:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adjoint.core.dtypes import to_dtype
 from adjoint.core.errors import (
     DimensionError,
     DtypeError,
@@ -17,6 +18,7 @@ from adjoint.core.errors import (
     ShapeError,
     ValueRangeError,
 )
+from adjoint.core.promotion import check_integer
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, broadcast, show, wrap_dim
 
@@ -63,9 +65,14 @@ def check_same_dtype(what: str, self: Any, other: Any, name: str) -> None:
 
 
 def check_number(what: str, self: Any, value: Any) -> None:
-    """Raise if a complex number would be written to a real tensor."""
-    if isinstance(value, complex) and kind(self) != "c":
+    """Raise if a complex number would be written to a real tensor, or a whole number to one of
+    integers that are too small.
+    """
+    letter = kind(self)
+    if isinstance(value, complex) and letter != "c":
         raise ValueRangeError(f"{what}: the complex value {value} does not fit dtype {self.dtype}.")
+    if letter in "iu" and isinstance(value, (int, float)):
+        check_integer(value, to_dtype(self.dtype))
 
 
 def check_scalar_tensor(what: str, value: Any) -> None:

@@ -43,6 +43,14 @@ def check(what: str, input: Any, normalized_shape: Sequence[int], **affine: Any)
             )
 
 
+def check_rms(input: Any, normalized_shape: Sequence[int], weight: Any) -> None:
+    """The same for the root mean square, of numbers that have one."""
+    check("rms_norm", input, normalized_shape, weight=weight)
+    dtype = input.dtype if isinstance(input.dtype, DType) else dtypes.of(input.dtype)
+    if not dtype.is_differentiable:
+        raise DtypeError(f"rms_norm: needs a floating point input, got {dtype}; convert it.")
+
+
 def statistics_dtype(what: str, input: DType, *affine: DType | None) -> DType:
     """The dtype of mean and rstd: the input's, or float32 where the weights of float16 have it."""
     if not input.is_floating_point:

@@ -8,6 +8,7 @@
     adjoint bench FILE:FUNCTION --at ARGUMENT …    how long it and its gradient take
     adjoint check FILE:FUNCTION --at ARGUMENT …    its derivatives against finite differences
     adjoint check NAME …       run the laws of operators; --library FILE: of your own rows
+    adjoint certify NAME …     how far derivatives are from the truth, in ulp
     adjoint show NAME          the rows of an operator, with its formulas; also FILE:FUNCTION --at …
     adjoint where NAME         everything about an operator; also FILE:FUNCTION --at …
     adjoint ops [PATTERN]      the operators of the table, or those whose name matches
@@ -30,6 +31,7 @@ from collections.abc import Sequence
 from adjoint._version import __version__
 from adjoint.cli import (
     benches,
+    certify,
     checks,
     compiling,
     completion,
@@ -69,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
     compiling.add_compile(commands)
     benches.add_bench(commands)
     checks.add_check(commands)
+    certify.add_certify(commands)
     operators.add_show(commands)
     where.add_where(commands)
     operators.add_ops(commands)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from adjoint.cli.parser import add_command
+from adjoint.core import cachedir
 from adjoint.core.errors import AdjointError
 from adjoint.elements import large
 from adjoint.native import background, build, kernels
@@ -20,12 +21,29 @@ def add_native(commands: Any) -> None:
     """Describe `adjoint native`."""
     made = add_command(
         commands, "native", "build all native code of eager operators now",
-        examples=("adjoint native    # in the Dockerfile of an image",),
+        examples=(
+            "adjoint native    # in the Dockerfile of an image",
+            "adjoint native --clean    # empty the directory of compiled code",
+        ),
     )  # fmt: skip
-    made.set_defaults(run=build_all)
+    made.add_argument("--clean", action="store_true", help="remove all compiled code from disk")
+    made.set_defaults(run=run)
 
 
-def build_all(_: argparse.Namespace) -> Iterator[str]:
+def run(given: argparse.Namespace) -> Iterator[str]:
+    """Build, or remove; the lines of a report."""
+    return clean() if given.clean else build_all()
+
+
+def clean() -> Iterator[str]:
+    """Remove all files of the cache; processes that use them keep what they have loaded."""
+    directory = build.cache_directory()
+    count = len(cachedir.files(directory))
+    removed = cachedir.shrink(directory, 0, fresh=0.0)
+    yield f"removed    {count} files, {removed / 1e6:.1f} MB, from {directory}"
+
+
+def build_all() -> Iterator[str]:
     """Build what is not on disk; the lines of a report."""
     if not background.is_allowed():
         raise AdjointError(
@@ -39,6 +57,8 @@ def build_all(_: argparse.Namespace) -> Iterator[str]:
         build.build_all(wanted[start : start + _AT_ONCE])
     yield f"built      {len(wanted)}"
     yield f"ready      {len(sources)} libraries: {len(sources) - len(wanted)} were there"
+    used = sum(size for _, size, _ in cachedir.files(build.cache_directory()))
+    yield f"on disk    {used / 1e6:.0f} MB of at most {cachedir.limit() / 1e6:.0f}"
 
 
 def _of_rows() -> Iterator[str]:

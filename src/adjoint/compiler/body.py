@@ -34,14 +34,18 @@ from adjoint.compiler.definitions import (
     Reshape,
     compute_dtype,
     define,
+    promoted_to,
 )
 from adjoint.compiler.loops import Check, Guard, Leaf, Let, Load, Place, Select
 from adjoint.compiler.neighbours import Neighbours
 from adjoint.compiler.plan import Loop, Plan, reduced_dims
+from adjoint.core.promotion import element
 from adjoint.core.shapes import Shape
+from adjoint.core.sizes import is_open
 from adjoint.elements.functions import VECTORIZED
 from adjoint.elements.language import FUNCTION
-from adjoint.elements.numbers import C_TYPES, cast, literal, narrowed, suffix, widened
+from adjoint.elements.numbers import C_TYPES, HALVES, cast, literal, narrowed, suffix, widened
+from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 
 _CALL = re.compile(rf"\b({'|'.join(map(re.escape, VECTORIZED))})f?\(")
@@ -189,10 +193,20 @@ class Body:
             text = f"({text}) != 0"  # any number but 0 is True
         if text in self.known or text == literal(0, C_TYPES[value.dtype.name]):
             return text
+        if node.op.row.requires:
+            self._require(node, index, guards)
         name = self.let(value, text)
         if text.endswith(f" + {literal(0, C_TYPES[value.dtype.name])}"):
             self.known.add(name)
         return name
+
+    def _require(self, node: Node, index: Index, guards: tuple[Guard, ...]) -> None:
+        """Give the call up where a condition does not hold: an index is out of range then."""
+        condition = argument(node, node.op.row.requires)
+        truth = self.value(condition, broadcast(index, condition.shape), guards)
+        wrong = self.new()
+        self.statements.append(Let(wrong, "long long", f"({truth}) ? 0 : 1"))
+        self.statements.append(Check(self.new(), wrong, 1, False, guards))
 
     def let(self, value: Value, text: str, *positions: Affine) -> str:
         name = self.new()
@@ -277,19 +291,27 @@ class Body:
         c_type = C_TYPES[compute.name]
         promoted = {a.name for a in row.promoted} or set(row.schema.names)
         operands: dict[str, str] = {}
-        for argument, value in zip(row.schema.arguments, node.args, strict=True):
-            if argument.name not in definition.names:
+        for formal, value in zip(row.schema.arguments, node.args, strict=True):
+            if formal.name not in definition.names:
                 continue
+            dtype = promoted_to(node, value) if formal.name in promoted else compute
             if isinstance(value, Value):
                 text = self.value(value, broadcast(index, value.shape), guards)
                 text = widened(text, value.dtype.name)
-                if argument.name in promoted and value.dtype is not compute:
-                    text = cast(text, compute.name, value.dtype.name)
-                operands[argument.name] = text
+                if formal.name in promoted and value.dtype is not compute:
+                    text = _brought(text, value.dtype.name, compute.name, dtype.name)
+                operands[formal.name] = text
             elif isinstance(value, (bool, int, float, complex)):
-                operands[argument.name] = literal(value, c_type)
+                number = value if is_open(value) else element(value, dtype)
+                operands[formal.name] = literal(number, c_type)
         found = _filled(node, definition.text, c_type, operands, self.known)
         return narrowed(found, node.output.dtype.name)
+
+
+def _brought(text: str, source: str, compute: str, dtype: str) -> str:
+    """An operand of another dtype as it is computed with: rounded, where that is more precise."""
+    text = cast(text, compute, source) if source not in HALVES else text
+    return text if dtype == compute or source == dtype else widened(narrowed(text, dtype), dtype)
 
 
 def _filled(node: Node, text: str, c_type: str, operands: dict[str, str], known: set[str]) -> str:

@@ -21,6 +21,7 @@ from adjoint.tensor.tape import ZERO
 from adjoint.tensor.tensor import Tensor, make
 
 LEAF, TUPLE, LIST = range(3)  # steps of building an output
+TENSOR, ARRAY, EITHER = range(3)  # what an argument is to be
 _PATH = os.path.join(os.path.dirname(__file__), "c", "calling.c")
 _NEW = 65  # the slot of `__new__` among those of a type
 _NEW_FROM_DESCR = 94  # its place in NumPy's table
@@ -106,7 +107,9 @@ def _method() -> int | None:
     return ctypes.addressof(ctypes.c_void_p.in_dll(library, "method"))
 
 
-def _words_of(program: Any, steps: Sequence[tuple[int, int]], declined: Any) -> Any:
+def _words_of(
+    program: Any, steps: Sequence[tuple[int, int]], declined: Any, kinds: Sequence[int]
+) -> Any:
     """What a call of a program does, in the words of calling.c; they keep alive what they name."""
     lock = program.lock
     acquire, release = lock.acquire, lock.release
@@ -118,7 +121,8 @@ def _words_of(program: Any, steps: Sequence[tuple[int, int]], declined: Any) -> 
         ctypes.addressof(program.block), run, ctypes.addressof(program.status),
         id(acquire), id(release), id(declined),
         len(program.inputs), len(program.results), ctypes.addressof(building),
-        ctypes.addressof(program.busy), program.is_short, *program.inputs,
+        ctypes.addressof(program.busy), program.is_short,
+        *(4 * slot + kind for slot, kind in zip(program.inputs, kinds, strict=True)),
     ]  # fmt: skip
     kept = [program, acquire, release, declined, building]
     for number, (slot, shape, dtype, size) in enumerate(program.results):
@@ -132,10 +136,11 @@ def _words_of(program: Any, steps: Sequence[tuple[int, int]], declined: Any) -> 
 
 
 def function(
-    program: Any, steps: Sequence[tuple[int, int]], declined: Any
+    program: Any, steps: Sequence[tuple[int, int]], declined: Any, kinds: Sequence[int]
 ) -> Callable[..., Any] | None:
-    """A function of tensors and arrays that runs a program and builds its output by steps, or
-    returns `declined` for arguments that the program is not for. None where there can be none.
+    """A function of tensors and of arrays, as `kinds` says of each argument, that runs a program
+    and builds its output by steps, or returns `declined` for arguments that the program is not
+    for. None where there can be none.
     """
     method = _method()
     if method is None:
@@ -143,4 +148,4 @@ def function(
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
     new.restype = ctypes.py_object
-    return new(method, _words_of(program, steps, declined), None)
+    return new(method, _words_of(program, steps, declined, kinds), None)

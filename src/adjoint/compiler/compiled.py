@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from adjoint.compiler import dynamics, entry, pages
 from adjoint.compiler.attributes import Same, attributes_of, has_attributes
+from adjoint.compiler.calling import EITHER
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.outside import Outside
 from adjoint.compiler.program import compiled as compiled_graph
@@ -27,17 +28,20 @@ from adjoint.graph import interpret, written
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.facts import has_repeated_values
 from adjoint.graph.ir import Graph
-from adjoint.graph.numbers import NumberTensor, number_of, number_tensor
+from adjoint.graph.numbers import ArrayTensor, NumberTensor, array_tensor, number_tensor
 from adjoint.graph.trace import ShapeDtype, paths_of, trace
 from adjoint.graph.written import Written
 from adjoint.native import build
+from adjoint.tensor.arrays import ndarray
 from adjoint.tensor.function import Function
 from adjoint.tensor.methods import as_tensor, tensor_of
 from adjoint.tensor.modes import enable_grad
+from adjoint.tensor.numbers import number_of
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tape import mark_inference
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms.annotations import P, R
+from adjoint.transforms.dressing import argument_of, plain, plain_tree, result_arrays
 from adjoint.transforms.transformed import Wrapper, describe, keeps_signature
 
 
@@ -50,9 +54,12 @@ class Compiled(Wrapper[P, R]):
         verbose: bool,
         dynamic: Any = None,
         static: Statics | None = None,
+        *,
+        sees_arrays: bool = True,
     ) -> None:
         self.function: Callable[..., Any] = function
         self.static = static
+        self.sees_arrays = sees_arrays  # whether it sees NumPy's arrays as arrays, or as tensors
         self.verbose = verbose
         self.dynamic = dynamic
         self.programs: dict[Any, Any] = {}  # by structure, shapes, dtypes and Python values
@@ -70,7 +77,10 @@ class Compiled(Wrapper[P, R]):
 
     def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """The function and the options; another process compiles, or finds the program on disk."""
-        return Compiled, (self.function, self.verbose, self.dynamic, self.static)
+        options = (self.verbose, self.dynamic, self.static)
+        if self.sees_arrays:
+            return Compiled, (self.function, *options)
+        return compiled_on_tensors, (self.function, *options)
 
     def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
         short, count, default = self.entry
@@ -112,7 +122,8 @@ class Compiled(Wrapper[P, R]):
         program, outputs = self._program(key, tensors, structure)
         writes = written.places_in(outputs)
         memory = self._memory(args, keywords, given) if writes else []
-        if written.share_memory(memory, writes):
+        of_ours = any(type(t) is ArrayTensor and t.is_ours for t in tensors)
+        if written.share_memory(memory, writes) or (writes and of_ours):
             return self._eagerly(args, keywords)
         written.check_writable(memory, writes)
         closure = program.stages.closure
@@ -120,9 +131,9 @@ class Compiled(Wrapper[P, R]):
             _refuse(closure)
         arrays_alone = all(isinstance(t, Tensor) and type(t) is not NumberTensor for t in tensors)
         seen = seeing and current().seen
-        plain = closure is None and arrays_alone and not writes
-        if not keywords and plain and not seen:
-            self._enter(program, structure.children[0], outputs)
+        simple = closure is None and arrays_alone and not writes
+        if not keywords and simple and not seen:
+            self._enter(program, structure.children[0], outputs, tensors)
         try:
             results = program.run([in_order(t.value) for t in given])
         except DegenerateError:  # repeated eigenvalues: eager mode knows the derivative there
@@ -132,15 +143,18 @@ class Compiled(Wrapper[P, R]):
         made = [mark_inference(make(o)) if isinstance(o, np.ndarray) else o for o in results]
         result = _returned(pytrees.unflatten(outputs, made), given)
         _write_arrays(memory, given, writes)
-        return result
+        return result_arrays(result) if of_ours else result
 
     def _eagerly(self, args: Any, keywords: Any) -> Any:
         """The function itself, on tensors that share the memory of arrays: so it was traced."""
         if self.static is not None:
             args, keywords = self.static.marked(args, keywords)
-        shared = lambda v: as_tensor(v) if isinstance(v, np.ndarray) else v
+        of_ours = any(isinstance(v, ndarray) for v in pytrees.leaves((args, keywords)))
+        seen = argument_of if self.sees_arrays else lambda tensor: tensor
+        shared = lambda v: seen(as_tensor(v)) if isinstance(v, np.ndarray) else v
         args, keywords = pytrees.map(shared, (args, keywords))
-        return self.call(*args, **keywords)
+        result = self.call(*args, **keywords)
+        return result if of_ours else plain_tree(result)
 
     def _memory(self, args: Any, keywords: Any, given: list[Any]) -> list[Any]:
         """The arrays of all tensors among the arguments, as the caller has them."""
@@ -179,7 +193,7 @@ class Compiled(Wrapper[P, R]):
                 "it uses from outside change; pass them as arguments"
             )
 
-    def _enter(self, program: Any, arguments: Any, outputs: Any) -> None:
+    def _enter(self, program: Any, arguments: Any, outputs: Any, tensors: list[Any]) -> None:
         """Let the next calls of this signature take the short way, from the second on: most
         programs that are called once are never called again.
         """
@@ -187,7 +201,8 @@ class Compiled(Wrapper[P, R]):
             program.is_known = True
             return
         if program.entry_function is not None and program.entry is None:
-            program.entry = entry.write(program, arguments, outputs)
+            kinds = [type(t) is ArrayTensor if self.sees_arrays else EITHER for t in tensors]
+            program.entry = entry.write(program, arguments, outputs, kinds)
         if program.entry is not None:
             short = self.outside.guarded(program.entry)
             self.entry = short, len(arguments.children), DEFAULT.dtype
@@ -197,7 +212,7 @@ class Compiled(Wrapper[P, R]):
     ) -> tuple[Any, list[Any], Any]:
         if self.static is not None:
             args, keywords = self.static.marked(args, keywords)
-        return _signature(args, keywords, self.own)
+        return _signature(args, keywords, self.own, self.sees_arrays)
 
     def call(self, *args: Any, **keywords: Any) -> Any:
         """The function as it is, on the arguments of a signature."""
@@ -218,7 +233,7 @@ class Compiled(Wrapper[P, R]):
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
         examples = [
-            ShapeDtype(t.shape, t.dtype, marked and t.requires_grad)
+            ShapeDtype.of(t, t.shape, marked and t.requires_grad)
             if isinstance(t, Tensor) and type(t) is not NumberTensor
             else t
             for t in tensors
@@ -271,21 +286,22 @@ class Compiled(Wrapper[P, R]):
         programs, out_structure = found
         assert out_structure is not None
         given = [
-            make(t.value) if type(t) is NumberTensor else t
+            make(t.value) if type(t) is NumberTensor else t.under if type(t) is ArrayTensor else t
             for t in tensors
             if isinstance(t, Tensor)
         ]
         writes = written.places_in(out_structure)
         _check_written(given, writes)
         memory = self._memory(args, keywords, given) if writes else []
-        if written.share_memory(memory, writes):
+        of_ours = any(type(t) is ArrayTensor and t.is_ours for t in tensors)
+        if written.share_memory(memory, writes) or (writes and of_ours):
             return self._eagerly(args, keywords)
         written.check_writable(memory, writes)
         outputs = _PairFunction.apply(programs, *given)
         made = pytrees.unflatten(out_structure, list(outputs[: programs.pair.real_outputs]))
         result = _returned(made, given)
         _write_arrays(memory, given, writes)
-        return result
+        return result_arrays(result) if of_ours else result
 
     def _pair_program(self, graph: Graph, opened: Any, part: Callable[[Gradient], Graph]) -> Any:
         """One of the programs of a pair, for open sizes if there are any."""
@@ -330,6 +346,16 @@ class Compiled(Wrapper[P, R]):
         return self.latest.cost()
 
 
+def compiled_on_tensors(
+    function: Callable[..., Any],
+    verbose: bool = False,
+    dynamic: Any = None,
+    static: Statics | None = None,
+) -> Compiled[..., Any]:
+    """A compiled function that sees NumPy's arrays as tensors, as a module's forward does."""
+    return Compiled(function, verbose, dynamic, static, sees_arrays=False)
+
+
 def _returned(result: Any, given: list[Any]) -> Any:
     """What the caller gets, once its arguments are written to."""
     return result.put_back(given) if type(result) is Written else result
@@ -352,10 +378,14 @@ def _check_written(given: list[Any], places: Sequence[int]) -> None:
             )
 
 
-def _signature(args: Any, keywords: Any, own: set[tuple[type, str]]) -> tuple[Any, list[Any], Any]:
+def _signature(
+    args: Any, keywords: Any, own: set[tuple[type, str]], sees_arrays: bool
+) -> tuple[Any, list[Any], Any]:
     """What a program is for, the arguments as tensors and Python values, their structure."""
     leaves, structure = pytrees.flatten((args, keywords))
     tensors = [_argument(v) for v in leaves]
+    if not sees_arrays:
+        tensors = [t.under if type(t) is ArrayTensor else t for t in tensors]
     parts = [_part(t, own) for t in tensors]
     key = (structure, (DEFAULT.dtype, *_modes()), *parts)
     try:
@@ -394,11 +424,15 @@ def _modes() -> tuple[Any, ...]:
 def _argument(value: Any) -> Any:
     """Arrays and numbers as tensors, so that one program serves all; anything else as it is."""
     if isinstance(value, Tensor):
-        return value
+        if not isinstance(value, ndarray):
+            return value
+        return array_tensor(value.undressed(), is_ours=True)
     number = number_of(value)
     if number is not None:
         return number_tensor(value, number)
-    return tensor_of(value) if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        return array_tensor(tensor_of(value), is_ours=False)
+    return value
 
 
 def _part(value: Any, own: set[tuple[type, str]]) -> tuple[Any, ...]:
@@ -407,7 +441,7 @@ def _part(value: Any, own: set[tuple[type, str]]) -> tuple[Any, ...]:
     if kind is NumberTensor:
         return (value.shape, value.dtype, value.wrapped)
     if isinstance(value, Tensor):
-        return (value.shape, value.dtype)
+        return (value.shape, value.dtype, kind is ArrayTensor)
     if not has_attributes(value):
         return (kind, value)
     found = attributes_of(value).items()
@@ -453,9 +487,9 @@ class _Pair:
 
         def flat(*variables: Any) -> tuple[list[Any], None]:
             given = iter(variables)
-            leaves = [next(given) if isinstance(e, ShapeDtype) else e for e in examples]
+            leaves = [_seen(e, given) if isinstance(e, ShapeDtype) else e for e in examples]
             args, keywords = pytrees.unflatten(structure, leaves)
-            return pytrees.flatten(self.owner.call(*args, **keywords))[0], None
+            return [plain(v) for v in pytrees.leaves(self.owner.call(*args, **keywords))], None
 
         (outputs, _), pull = pullback(flat, inputs)
         return pull(grads[: len(outputs)])
@@ -500,11 +534,17 @@ class _PairFunction(Function):
         return (None, *spread)
 
 
+def _seen(example: ShapeDtype, given: Iterator[Any]) -> Any:
+    """The next argument as the function sees it."""
+    tensor = next(given)
+    return argument_of(tensor) if example.is_array else tensor
+
+
 def _without_data(value: Any) -> Any:
     """An argument as an example of its shape: its values can be forgotten."""
     if not isinstance(value, Tensor) or type(value) is NumberTensor:
         return value
-    return ShapeDtype(value.shape, value.dtype, value.requires_grad)
+    return ShapeDtype.of(value, value.shape, value.requires_grad)
 
 
 def _refuse(closure: Any) -> None:

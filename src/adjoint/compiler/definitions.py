@@ -31,6 +31,7 @@ from adjoint.compiler.affine import (
 from adjoint.compiler.routines import Routine
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
+from adjoint.core.promotion import NUMBERS, fit_number
 from adjoint.core.records import record
 from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, wrap_dims
@@ -295,6 +296,19 @@ def compute_dtype(node: Node) -> DType:
     return dtypes.float32 if found.name in HALVES else found
 
 
+def promoted_to(node: Node, value: Any) -> DType:
+    """The dtype that an operand of a pointwise node is rounded to.
+
+    That of the operands; beside halves in a row with `numbers: wide` a number or a 0-d tensor
+    stays float32, in which halves are computed.
+    """
+    dtype = computes_in(node) or compute_dtype(node)
+    is_number = not (isinstance(value, Value) and value.shape)
+    if node.op.row.has_wide_numbers and dtype.name in HALVES and is_number:
+        return dtypes.float32
+    return dtype
+
+
 # -- elements -------------------------------------------------------------------------------------
 
 
@@ -320,6 +334,10 @@ def _pointwise(node: Node) -> Pointwise | None:
     if not row.c or len(node.outputs) != 1 or depends_on_grid(node):
         return None
     given = dict(zip(row.schema.names, node.args, strict=True))
+    for name in (a.name for a in row.promoted):
+        if type(given[name]) in NUMBERS:
+            fitting = fit_number(given[name], promoted_to(node, given[name]))
+            given[name] = fitting if type(fitting) in NUMBERS else float(fitting)
     text = language.expression(row, compute_dtype(node).name, given)
     if text is None:
         return None

@@ -722,6 +722,6 @@ class _Resized:
         for number, value in enumerate(self.tensors):
             if isinstance(value, _SHAPED) and type(value) is not NumberTensor:
                 shape = tuple(where.get((number, d), s) for d, s in enumerate(value.shape))
-                value = ShapeDtype(shape, value.dtype, self.marked and value.requires_grad)
+                value = ShapeDtype.of(value, shape, self.marked and value.requires_grad)
             examples.append(value)
         return pytrees.unflatten(self.structure, examples)

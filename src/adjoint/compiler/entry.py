@@ -9,7 +9,7 @@ puts together what are not tuples and lists of results.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -72,22 +72,24 @@ def text(
     return "\n".join([*lines, *(f"  {s}(p);" for s in segments), "  return 0;", "}", ""])
 
 
-def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[..., Any] | None:
-    """The function that calls a program with tensors and arrays, or None.
+def write(
+    program: Any, arguments: TreeDef, structure: TreeDef, kinds: Sequence[int]
+) -> Callable[..., Any] | None:
+    """The function that calls a program with tensors and arrays, or None; `kinds` says which, by
+    the words of calling.py.
 
     They may stand alone or in tuples, lists and dictionaries; other containers have none.
     """
     steps = _steps(structure, iter(program.direct))
     listed = [*((calling.LEAF, n) for n in program.direct), (calling.LIST, len(program.direct))]
-    native = calling.function(program, listed if steps is None else steps, DECLINED)
+    native = calling.function(program, listed if steps is None else steps, DECLINED, kinds)
     if native is None:
         return None
     names = [f"x{i}" for i in range(len(arguments.children))]
-    tests: list[str] = []
-    leaves: list[str] = []
-    for name, child in zip(names, arguments.children, strict=True):
-        if not _taken(child, name, tests, leaves):
-            return None
+    taken = _Taken()
+    if not all(map(taken.take, arguments.children, names)):
+        return None
+    tests, leaves = taken.tests, taken.leaves
     if not tests and steps is not None:
         return native
     lines = [
@@ -100,6 +102,7 @@ def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[...,
         built = "result if result is DECLINED else unflatten(structure, result)"
     lines.append(f"    return {built}")
     scope: dict[str, Any] = {
+        **taken.scope,
         "DECLINED": DECLINED,
         "native": native,
         "unflatten": pytrees.unflatten,
@@ -109,21 +112,37 @@ def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[...,
     return scope["call"]
 
 
-def _taken(structure: TreeDef, name: str, tests: list[str], leaves: list[str]) -> bool:
-    """Write tests of a container and names of its leaves, as Python text; False if it cannot be."""
-    if structure.kind is None:
-        leaves.append(name)
-        return True
-    if structure.kind is dict and all(isinstance(key, str) for key in structure.data):
-        keys = [repr(key) for key in structure.data]
-        tests.append(f"type({name}) is dict and [*{name}] == [{', '.join(keys)}]")
-    elif structure.kind in (tuple, list):
-        keys = [str(i) for i in range(len(structure.children))]
-        tests.append(f"type({name}) is {structure.kind.__name__} and len({name}) == {len(keys)}")
-    else:
-        return False
-    pairs = zip(keys, structure.children, strict=True)
-    return all(_taken(child, f"{name}[{key}]", tests, leaves) for key, child in pairs)
+class _Taken:
+    """The text that takes containers apart: what it tests, and the names of the leaves. Keys have
+    names in its scope, too: core/texts.py says why they are not written.
+    """
+
+    def __init__(self) -> None:
+        self.tests: list[str] = []
+        self.leaves: list[str] = []
+        self.scope: dict[str, Any] = {}
+
+    def _named(self, value: Any) -> str:
+        name = f"k{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def take(self, structure: TreeDef, name: str) -> bool:
+        """Take a container apart; False if that cannot be."""
+        if structure.kind is None:
+            self.leaves.append(name)
+            return True
+        if structure.kind is dict:
+            steps = [self._named(key) for key in structure.data]
+            keys = self._named([*structure.data])
+            self.tests.append(f"type({name}) is dict and [*{name}] == {keys}")
+        elif structure.kind in (tuple, list):
+            steps = [str(i) for i in range(len(structure.children))]
+            kind = structure.kind.__name__
+            self.tests.append(f"type({name}) is {kind} and len({name}) == {len(steps)}")
+        else:
+            return False
+        return all(map(self.take, structure.children, [f"{name}[{step}]" for step in steps]))
 
 
 def _steps(structure: TreeDef, leaves: Iterator[int]) -> list[tuple[int, int]] | None:

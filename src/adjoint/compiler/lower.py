@@ -33,7 +33,14 @@ _PLACES = 1 << 12  # elements of which the places in memory may be a constant
 class Choices:
     """How each node was lowered, in order: where sizes stay open, the same for all of them."""
 
-    def __init__(self, known: tuple[tuple[str, str], ...] = (), small: int = SMALL_PRODUCT) -> None:
+    def __init__(
+        self,
+        known: tuple[tuple[str, str], ...] = (),
+        small: int = SMALL_PRODUCT,
+        *,
+        alone: bool = False,
+    ) -> None:
+        self.alone = alone  # whether the program has no operators to leave a call to
         self.known = known  # (operator, way), of an earlier graph
         self.place = 0  # of the next one
         self.places: dict[str, list[int]] = {}  # of each operator among them
@@ -46,11 +53,11 @@ class Choices:
 
     def again(self) -> Choices:
         """The same choices, for another graph."""
-        return Choices(tuple(self.made))
+        return Choices(tuple(self.made), alone=self.alone)
 
     def of(self, node: Node, is_part: bool) -> str:
         """How to lower a node."""
-        return self._chosen(node.name, lambda: _choice(node, is_part, self.small))
+        return self._chosen(node.name, lambda: _choice(node, is_part, self.small, self.alone))
 
     def loops(self, node: Node) -> bool:
         """Whether a product of matrices is a loop rather than a call."""
@@ -114,13 +121,15 @@ def _forget_blocks(graph: Graph) -> None:
             _forget_blocks(inner)
 
 
-def _choice(node: Node, is_part: bool, small: int) -> str:
+def _choice(node: Node, is_part: bool, small: int, alone: bool) -> str:
     """What becomes of a node: one of `_WAYS`."""
     if is_part and _is_no_change(node):
         return "as zeros"
     if is_small(node, small):
         return "stays"  # written as a sum when everything is simplified
     row = node.op.row
+    if row.routine == "mostly":
+        return "stays" if alone else "as smaller routines"
     if is_onto(node) and not is_large(node):
         return "as decomposition"
     if node.name == "detach.default":

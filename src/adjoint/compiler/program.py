@@ -22,7 +22,7 @@ from adjoint.compiler.c import render, tapes
 from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, Scope, Table
 from adjoint.compiler.c.tapes import Tape
 from adjoint.compiler.fuse import fuse
-from adjoint.compiler.lower import lower
+from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.memory import ALIGNMENT, Layout, arrange, elements, lay_out
 from adjoint.compiler.opening import Opened
 from adjoint.compiler.plan import Callback, Operand
@@ -30,7 +30,9 @@ from adjoint.compiler.stages import Stages
 from adjoint.compiler.steps import keep_steps
 from adjoint.core import threads
 from adjoint.core.collecting import uncollected
-from adjoint.core.shapes import Shape
+from adjoint.core.errors import TableError
+from adjoint.core.promotion import fit_number
+from adjoint.core.shapes import Shape, show
 from adjoint.core.sizes import at
 from adjoint.core.storage import in_order
 from adjoint.elements import functions
@@ -38,6 +40,7 @@ from adjoint.graph import interpret
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.staging import UNKNOWN
 from adjoint.native import build
+from adjoint.ops.operator import Operator
 from adjoint.tensor.tensor import make
 
 Report = Callable[[str, float], None]
@@ -57,9 +60,13 @@ class Code:
 
     def __init__(
         self, graph: Graph, report: Report = lambda stage, seconds: None,
-        opened: Opened | None = None, symbols: int = 0,
+        opened: Opened | None = None, symbols: int = 0, *, alone: bool = False,
     ) -> None:  # fmt: skip
-        """`opened` is the lowered graph where sizes stay open, `symbols` how many these are."""
+        """`opened` is the lowered graph where sizes stay open, `symbols` how many these are.
+
+        `alone` means that there are no operators to leave a call to.
+        """
+        self.alone = alone
         seconds: dict[str, float] = {}
         started = time.perf_counter()
 
@@ -81,14 +88,17 @@ class Code:
         self.busy = busy = ctypes.c_int(0)  # whether the thread that holds the lock runs it
         self.lock = threads.lock(lambda: setattr(busy, "value", 0))
         self.arena = np.empty(0, np.uint8)
-        self.programs: dict[tuple[int, ...], Program] = {}
+        self.programs: weakref.WeakValueDictionary[tuple[int, ...], Program] = (
+            weakref.WeakValueDictionary()
+        )
 
     @uncollected()
     def _source(
         self, graph: Graph, took: Callable[[str], None], opened: Opened | None, symbols: int
     ) -> str:
         """Plan everything, and write it as C text."""
-        self.graph = keep_steps(lower(graph)) if opened is None else opened.graph
+        lowered = lower(graph, Choices(alone=self.alone)) if opened is None else opened.graph
+        self.graph = keep_steps(lowered) if opened is None else lowered
         took("lower")
         self.plan = fuse(self.graph, None if opened is None else opened.definitions)
         took("fuse")
@@ -144,9 +154,10 @@ class Code:
     def program(self, sizes: tuple[int, ...] = ()) -> Program:
         """The code for given sizes."""
         with self.lock:
-            if sizes not in self.programs:
-                self.programs[sizes] = Program(self, sizes)
-            return self.programs[sizes]
+            found = self.programs.get(sizes)  # kept by who runs it, as it keeps this
+            if found is None:
+                found = self.programs[sizes] = Program(self, sizes)
+            return found
 
     def room(self, size: int) -> Any:
         """An arena of at least so many bytes; all programs get a larger one."""
@@ -174,6 +185,7 @@ class Program:
     def __init__(self, code: Code, sizes: tuple[int, ...]) -> None:
         self.code, self.sizes = code, sizes
         self.lock, self.busy, self.direct = code.lock, code.busy, code.direct
+        self.regions: dict[Node, Node] = {}  # those that call back, for these sizes
         self.functions, self.kept = code.functions, {**code.kept, **self._tables()}
         elsewhere = {*code.slots, *code.tapes}
         layout = arrange(code.layout, elsewhere, sizes) if sizes else code.layout
@@ -288,7 +300,7 @@ class Program:
             return at(output, self.sizes)
         if not isinstance(operand, Operand):
             shape, number = at((output.shape, operand), self.sizes)
-            return np.full(shape, number, output.dtype.np)
+            return np.full(shape, fit_number(number, output.dtype), output.dtype.np)
         array = known[operand.value]
         found = self._array(operand, known)
         keeps = operand.value in self.kept or operand.value in self.code.graph.inputs
@@ -299,26 +311,32 @@ class Program:
 
     def _call_back(self, step: Callback, known: dict[Value, Any]) -> None:
         node = self._node(step.node)
-        arrays = [_alone(self._array(o, known)) for o in step.operands]
+        # memory of a program is used again: neither who is called may keep it, nor may a result
+        alone = _alone if _is_of_table(node) else np.copy
+        arrays = [alone(self._array(o, known)) for o in step.operands]
         tensors = {v: make(a) for v, a in zip(step.values, arrays, strict=True)}
         with np.errstate(all="ignore"):
             results = interpret.evaluate(node, tensors)
-        # memory of a program is used again: a result must have memory of its own
         given = [a for a in arrays if a.size] + list(self.kept.values())
         for value, result in zip(node.outputs, results, strict=True):
             array = in_order(result.array)
             if any(np.may_share_memory(array, a) for a in given):
                 array = array.copy()
-            shape = at(value.shape, self.sizes)
-            known[value] = array if UNKNOWN in shape else array.reshape(shape)
-            self.block[self.code.slots[value]] = id(known[value])
+            _check_type(node, array, value, at(value.shape, self.sizes))
+            known[value] = array
+            self.block[self.code.slots[value]] = id(array)
 
     def _node(self, node: Node) -> Node:
         """A node with its numbers for the sizes at hand."""
         if not self.sizes:
             return node
-        found = Node(node.op, at(node.args, self.sizes))
-        found.outputs = node.outputs
+        found = self.regions.get(node)
+        if found is None:
+            graphs = {name: _graph_at(inner, self.sizes) for name, inner in node.graphs.items()}
+            found = Node(node.op, at(node.args, self.sizes), graphs)
+            found.outputs = node.outputs
+            if graphs:
+                self.regions[node] = found
         return found
 
     def _array(self, operand: Operand, known: dict[Value, Any]) -> Any:
@@ -346,11 +364,40 @@ class Program:
         return np.ndarray(shape, value.dtype.np, memory)
 
 
+def _graph_at(graph: Graph, sizes: tuple[int, ...]) -> Graph:
+    """A copy of a graph inside a node, with its numbers for given sizes."""
+    made = graph.clone()
+    for value in (*made.inputs, *(v for node in made.nodes for v in node.outputs)):
+        value.type = replace(value.type, shape=at(value.type.shape, sizes))
+    for node in made.nodes:
+        node.set_args(at(node.args, sizes))
+        node.graphs = {name: _graph_at(inner, sizes) for name, inner in node.graphs.items()}
+    return made
+
+
 def _work(layout: Layout, sizes: tuple[int, ...]) -> float:
     """How much there is to do, in additions; more than can be said if it is not all in loops."""
     if any(number not in layout.kernels for number in range(len(layout.steps))):
         return math.inf
     return sum(int(at(k.work, sizes) if sizes else k.work) for k in layout.kernels.values())
+
+
+def _is_of_table(node: Node) -> bool:
+    """Whether a node runs a kernel of ours, which keeps no arrays: neither a region, which may run
+    any function, nor a row of a user.
+    """
+    return isinstance(node.op, Operator) and node.op.row.module is None
+
+
+def _check_type(node: Node, array: Any, value: Value, shape: Shape) -> None:
+    """Raise unless an array is what a row says: native code reads it as that."""
+    said = tuple(n if s == UNKNOWN else s for n, s in zip(array.shape, shape, strict=False))
+    if array.shape == said and len(said) == len(shape) and array.dtype == value.dtype.np:
+        return
+    raise TableError(
+        f"{node.name}: its kernel returned an array of {show(array.shape)} and {array.dtype}, and "
+        f"its row says {show(shape)} and {value.dtype.name}; correct the row or the kernel"
+    )
 
 
 def _alone(array: Any) -> Any:

@@ -124,29 +124,18 @@ def _qr(node: Node) -> Routine | None:
     return _factor("qr", node, count, m, n, *sizes, helpers=("geqrf", "orgqr"))
 
 
-def _eigh(node: Node, distinct: bool = False) -> Routine | None:
+def _eigh(node: Node) -> Routine | None:
     count, n, _ = _matrices(node)
     triangle = argument(node, "UPLO").upper()
     if triangle not in ("L", "U"):
         return None
-    vectors = 1 if distinct else _flag(node, "compute_v")
-    last = sum(1 for _ in node.inputs()), int(distinct)
-    upper = int(triangle == "U")
-    return _factor("eigh", node, count, n, upper, vectors, *last, helpers=("syevd",))
+    flags = int(triangle == "U"), _flag(node, "compute_v")
+    return _factor("eigh", node, count, n, *flags, helpers=("syevd",))
 
 
 def _svd(node: Node) -> Routine | None:
     vectors = 1 + _flag(node, "full_matrices") if argument(node, "compute_uv") else 0
-    return _factor("svd", node, *_matrices(node), vectors, 1, 0, helpers=("gesdd",))
-
-
-def _svd_distinct(node: Node) -> Routine | None:
-    """Vectors of repeated values, and those beyond all values, are the eager kernel's choice."""
-    _, m, n = sizes = _matrices(node)
-    if argument(node, "full_matrices") and m != n:
-        return None
-    count = sum(1 for _ in node.inputs())
-    return _factor("svd", node, *sizes, 1, count, 1, helpers=("gesdd",))
+    return _factor("svd", node, *_matrices(node), vectors, helpers=("gesdd",))
 
 
 def _ldl(node: Node) -> Routine | None:
@@ -161,16 +150,28 @@ def _exponential(node: Node) -> Routine | None:
 
 def _distinct(node: Node) -> Routine | None:
     *rows, count = node.output.shape
-    return _factor("distinct", node, math.prod(rows), count)
+    return _factor(
+        "distinct", node, math.prod(rows), count, _parts(node), argument(node, "nullity")
+    )
+
+
+def _rank(node: Node) -> Routine | None:
+    return _factor("rank", node, *_matrices(node), _parts(node))
+
+
+def _parts(node: Node) -> int:
+    """1 over the part of the distance to others that a cluster's gap is; 0: equal values alone."""
+    closeness = argument(node, "closeness")
+    return round(1 / closeness) if closeness else 0
 
 
 def _inverses(node: Node) -> Routine | None:
     values, sizes = node.args[:2]
-    if sizes is not None and sizes.shape != values.shape:
+    if argument(node, "loose") or (sizes is not None and sizes.shape != values.shape):
         return None
     *rows, count = values.shape
     numbers = 0 if sizes is None else math.prod(sizes.shape)
-    return _factor("inverses", node, math.prod(rows), count, numbers)
+    return _factor("inverses", node, math.prod(rows), count, numbers, _parts(node))
 
 
 def _gauge_of_pairs(node: Node) -> Routine | None:
@@ -519,11 +520,10 @@ _FINDERS: dict[str, Finder] = {
     "qr": _qr,
     "eigh": _eigh,
     "svd": _svd,
-    "eigh_distinct": lambda node: _eigh(node, distinct=True),
-    "svd_distinct": _svd_distinct,
     "ldl": _ldl,
     "exponential": _exponential,
     "distinct": _distinct,
+    "rank": _rank,
     "inverses": _inverses,
     "gauge_of_pairs": _gauge_of_pairs,
     "sort": _sort,

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
-from adjoint.compiler.definitions import depends_on_grid
+from adjoint.compiler.definitions import depends_on_grid, promoted_to
 from adjoint.core import dtypes
 from adjoint.core.dtypes import finfo
-from adjoint.core.infinitesimal import FAN
+from adjoint.core.promotion import NUMBERS, element
 from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import HALVES
 from adjoint.graph.ir import Node, Value
@@ -129,20 +129,20 @@ def inverse_sums(self: Tensor) -> Tensor:
     return ops.where(skip, 0, 1 / ops.where(skip, 1, sums))
 
 
-def _fan_weights() -> list[int]:
-    """By which the values at ε, 2ε, … are multiplied to give that at 0."""
-    return [-((-1) ** k) * math.comb(FAN, k) for k in range(1, FAN + 1)]
-
-
-def limit_of_fan(self: Tensor) -> Tensor:
-    """The value at ε = 0 of the polynomial through those at ε, 2ε, …"""
-    first, *rest = (w * self.select(0, k) for k, w in enumerate(_fan_weights()))
-    return sum(rest, first)
-
-
-def spread_over_fan(self: Tensor) -> Tensor:
-    """The transpose of `limit_of_fan`."""
-    return ops.stack([w * self for w in _fan_weights()])
+def shared(self: Tensor, values: Tensor, zeros: int) -> Tensor:
+    """A number for each value, which are in order; for equal ones their mean."""
+    if values.shape[-1] < 2:
+        return self.clone()
+    limit = _tiny(values).squeeze(-1)
+    given = self
+    if zeros:
+        vanish = values <= limit
+        given = ops.where(vanish & (vanish.sum(-1, True) >= zeros), 0, self)
+    count = values.shape[-1] - 1
+    steps = (values.narrow(-1, 1, count) - values.narrow(-1, 0, count)).abs() > limit
+    run = ops.cat([ops.zeros_like(values.narrow(-1, 0, 1)), steps.to(values.dtype)], -1).cumsum(-1)
+    together = (run.unsqueeze(-1) == run.unsqueeze(-2)).to(self.dtype)
+    return together.matmul(given.unsqueeze(-1)).squeeze(-1) / together.sum(-1)
 
 
 # -- by what is known beforehand ------------------------------------------------------------------
@@ -223,7 +223,24 @@ def of_halves(node: Node) -> Callable[..., Any] | None:
     said = any(isinstance(a, dtypes.DType) for a in node.args)
     if not halves or said or node.op.row.random or depends_on_grid(node):
         return None
-    return lambda *args: node.op.call([_as_float32(a) for a in args])
+    promoted = {a.name for a in node.op.row.promoted}
+
+    def in_float32(*args: Any) -> Any:
+        brought = [
+            _rounded(node, a, v) if n in promoted else a
+            for n, a, v in zip(node.op.schema.names, args, node.args, strict=True)
+        ]
+        return node.op.call([_as_float32(a) for a in brought])
+
+    return in_float32
+
+
+def _rounded(node: Node, given: Any, value: Any) -> Any:
+    """An operand in the dtype of the operands, from which it goes on to float32."""
+    dtype = promoted_to(node, value)
+    if type(given) in NUMBERS:
+        return element(given, dtype)
+    return given if given is None or given.dtype is dtype else given.to(dtype)
 
 
 def _as_float32(value: Any) -> Any:
@@ -290,13 +307,13 @@ LOWERED: dict[str, Rule] = {
     "least_squares": _always(least_squares),
     "inverse_gaps": _always(inverse_gaps),
     "inverse_sums": _always(inverse_sums),
-    "limit_of_fan": _always(limit_of_fan),
-    "spread_over_fan": _always(spread_over_fan),
+    "shared": _always(shared),
     "combinations": _combinations,
     "join": _without_nothing,
     "correlation": _of_nothing,
     "zeros": _zeros,
     "grouped": _grouped,
     "divide": _alike,
+    "mostly": _always(lambda condition, quick, careful: ops._trusted(condition, quick)),
     "search": _compared,
 }

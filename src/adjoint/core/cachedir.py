@@ -9,6 +9,11 @@ directory, with links resolved once, and every directory above it must be such t
 user and root can put anything there; then the file that was checked is the file that is loaded.
 Others may have been able to write there once, so a file is read only if it belongs to this user or
 root, nobody else can write it, and it is neither a link nor a second name of some file.
+
+Note [How much is kept]. The time of a file says when it was last used, to the hour. Where all files
+are more than $ADJOINT_CACHE_SIZE (a number of bytes, "500M", "2G"; 1G if it is not set), those that
+were not used for longest are removed; each process that writes looks when it writes first, and
+whenever it has written a part of that.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import hashlib
 import os
 import stat
 import time
+import warnings
 from collections.abc import Generator
 from functools import lru_cache
 
@@ -29,6 +35,13 @@ shlex, shutil, tempfile = Lazy("shlex"), Lazy("shutil"), Lazy("tempfile")  # non
 _SEAL = b"adjoint1"  # ends a sealed file, after its SHA-256; loaders of objects ignore what follows
 _SCRATCH = "build-"  # folders of files under way
 _STALE = 3600.0  # seconds after which such a folder belongs to a process that was killed
+_LIMIT = 1 << 30  # bytes of all files, unless $ADJOINT_CACHE_SIZE says another number
+_ROOM = 0.75  # of these bytes are kept when there are more
+_FRESH = 60.0  # seconds in which a file may have been written and not yet been read
+_TOUCHED = 3600.0  # seconds after which the use of a file is written down again
+_LOOKS = 64  # times a process looks while it writes as much as may be kept
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_KEPT = (".so", ".bin", ".txt", ".c", ".log")  # endings of the files that are ours
 # no link is followed, no pipe waited for
 _PLAINLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -125,7 +138,11 @@ def read(path: str) -> bytes | None:
             discard(path)
         return None
     try:
-        if _is_ours(os.fstat(descriptor)):
+        status = os.fstat(descriptor)
+        if _is_ours(status):
+            if time.time() - status.st_mtime > _TOUCHED:
+                with contextlib.suppress(OSError):  # it is used: Note [How much is kept]
+                    os.utime(path)
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
     finally:
@@ -173,7 +190,68 @@ def write(path: str, content: bytes) -> None:
 def publish(made: str, path: str) -> None:
     """Put a finished file where others find it."""
     os.chmod(made, 0o644)  # not by the umask: only we may change it
+    size = os.stat(made).st_size
     os.replace(made, path)
+    wrote(os.path.dirname(path), size)
+
+
+def limit() -> int:
+    """How many bytes all files may have: $ADJOINT_CACHE_SIZE. Note [How much is kept]."""
+    return _bytes(os.environ.get("ADJOINT_CACHE_SIZE", ""))
+
+
+@lru_cache
+def _bytes(given: str) -> int:
+    text = given.strip().upper().removesuffix("B")
+    unit = text[-1:] if text[-1:] in _UNITS else ""
+    try:
+        return int(float(text.removesuffix(unit)) * _UNITS[unit]) if text else _LIMIT
+    except (ValueError, OverflowError):
+        warnings.warn(
+            f"ADJOINT_CACHE_SIZE is {given!r}, and is not used: it is a number of bytes, as 500M "
+            "or 2G",
+            stacklevel=2,
+        )
+        return _LIMIT
+
+
+def files(directory: str) -> list[tuple[float, int, str]]:
+    """When each file of ours was last used, its bytes, its path."""
+    found: list[tuple[float, int, str]] = []
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.endswith(_KEPT):
+                with contextlib.suppress(OSError):
+                    status = entry.stat(follow_symlinks=False)
+                    found.append((status.st_mtime, status.st_size, entry.path))
+    return found
+
+
+def shrink(directory: str, most: int, *, fresh: float = _FRESH) -> int:
+    """Remove the files that were not used for longest where there are more bytes than `most`, but
+    for those of the last seconds; return how many bytes went.
+    """
+    found = files(directory)
+    size = sum(n for _, n, _ in found)
+    wanted = size - _ROOM * most if size > most else 0
+    removed = 0
+    for used, size, path in sorted(found):
+        if removed >= wanted or time.time() - used < fresh:
+            break
+        discard(path)
+        removed += size
+    return removed
+
+
+_written: dict[str, int] = {}  # bytes since the last look, by directory
+
+
+def wrote(directory: str, size: int) -> None:
+    """Note that a file was written, and see now and then that there is room for it."""
+    _written[directory] = _written.get(directory, 0) + size
+    if _written[directory] > limit() / _LOOKS:
+        _written[directory] = 0
+        shrink(directory, limit())
 
 
 @contextlib.contextmanager
@@ -189,10 +267,11 @@ def scratch(directory: str) -> Generator[str]:
 
 @lru_cache
 def sweep(directory: str) -> None:
-    """Remove the folders of processes that were killed, once for a process."""
+    """Remove the folders of processes that were killed, and what is too much; once a process."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(_SCRATCH):
                 with contextlib.suppress(OSError):
                     if entry.stat(follow_symlinks=False).st_mtime < time.time() - _STALE:
                         discard(entry.path)
+    shrink(directory, limit())

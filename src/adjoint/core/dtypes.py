@@ -145,7 +145,8 @@ OF: dict[np.dtype[Any], DType] = {d.np: d for d in ALL}
 NAMES: dict[str, DType] = {d.name: d for d in (*ALL, complex32)}
 DIFFERENTIABLE: frozenset[np.dtype[Any]] = frozenset(d.np for d in ALL if d.is_differentiable)
 INEXACT = DIFFERENTIABLE
-REDUCED: frozenset[np.dtype[Any]] = frozenset((float16.np, bfloat16.np))  # computed in float32
+HALVES = frozenset((float16, bfloat16))
+REDUCED: frozenset[np.dtype[Any]] = frozenset(d.np for d in HALVES)  # computed in float32
 
 _PYTHON_TYPES: dict[Any, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}
 

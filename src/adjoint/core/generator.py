@@ -3,14 +3,18 @@
 A `Generator` wraps NumPy's PCG64. Kernels draw through `sampling(generator)`, which holds the
 generator's lock while they do. The streams are not PyTorch's: equal seeds give equal numbers here,
 and other numbers than there.
+
+`drawing_again` lets a block draw from an earlier state of a generator. The generator itself, which
+other threads may use meanwhile, stays as it is: the block has a stream of its own in its place.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Generator as Yields
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -48,10 +52,19 @@ class Generator:
     @property
     def numpy(self) -> np.random.Generator:
         """NumPy's generator; made on first use, since that loads NumPy's part of them."""
-        with self._lock:
-            if self._numpy is None:
-                self._numpy = np.random.Generator(np.random.PCG64(self._seed))
-            return self._numpy
+        stream = self.stream()
+        with stream._lock:
+            if stream._numpy is None:
+                stream._numpy = np.random.Generator(np.random.PCG64(stream._seed))
+            return stream._numpy
+
+    def stream(self) -> Generator:
+        """The generator that draws in its place inside `drawing_again`; elsewhere itself."""
+        for pairs in reversed(_stand_ins.get()):
+            for chosen, stand_in in pairs:
+                if chosen is self:
+                    return stand_in
+        return self
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`, an integer of 64 bits, and return self.
@@ -67,9 +80,10 @@ class Generator:
             raise ArgumentError(f"manual_seed: the seed must be an integer, got {seed!r}")
         if not -(2**63) <= seed < 2**64:
             raise ValueRangeError(f"manual_seed: the seed {seed} does not fit 64 bits")
-        with self._lock:
-            self._seed = int(seed) % 2**64
-            self._numpy = None
+        stream = self.stream()
+        with stream._lock:
+            stream._seed = int(seed) % 2**64
+            stream._numpy = None
         return self
 
     def seed(self) -> int:
@@ -80,7 +94,7 @@ class Generator:
         True
         """
         self.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
-        return self._seed
+        return self.initial_seed()
 
     def initial_seed(self) -> int:
         """Return the seed that the stream was started with.
@@ -90,20 +104,22 @@ class Generator:
         >>> ad.initial_seed()
         3
         """
-        return self._seed
+        return self.stream()._seed
 
     def get_state(self) -> Any:
         """Return the state as a tensor of bytes."""
-        with self._lock:
-            state = (self._seed, self.numpy.bit_generator.state)
+        stream = self.stream()
+        with stream._lock:
+            state = (stream._seed, stream.numpy.bit_generator.state)
         return wrap(np.frombuffer(_pack(state), np.uint8).copy())
 
     def set_state(self, state: Any) -> Generator:
         """Go back to a state of `get_state`, and return self."""
         seed, bits = _unpack(np.asarray(state))
-        with self._lock:
-            self._seed = seed
-            self.numpy.bit_generator.state = bits
+        stream = self.stream()
+        with stream._lock:
+            stream._seed = seed
+            stream.numpy.bit_generator.state = bits
         return self
 
     def clone_state(self) -> Generator:
@@ -120,8 +136,14 @@ class Generator:
         return self.clone_state()
 
 
+# Of each open `drawing_again`: generators, and those that draw in their place.
+_stand_ins: ContextVar[tuple[tuple[tuple[Generator, Generator], ...], ...]] = ContextVar(
+    "generators that draw in the place of others", default=()
+)
+
 # The state: seed, PCG64's state and increment (16 bytes each), and its spare 32 bits.
 _SIZES = (8, 16, 16, 1, 4)
+STATE_BYTES = sum(_SIZES)
 
 
 def _pack(state: tuple[int, Mapping[str, Any]]) -> bytes:
@@ -132,7 +154,7 @@ def _pack(state: tuple[int, Mapping[str, Any]]) -> bytes:
 
 
 def _unpack(state: Array) -> tuple[int, dict[str, Any]]:
-    if state.dtype != np.uint8 or state.shape != (sum(_SIZES),):
+    if state.dtype != np.uint8 or state.shape != (STATE_BYTES,):
         raise ArgumentError("set_state: this is not a state of get_state()")
     raw = state.tobytes()
     values = []
@@ -156,12 +178,77 @@ def _restore(state: Array) -> Generator:
 default_generator = Generator()
 
 
-@contextlib.contextmanager
-def sampling(generator: Generator | None) -> Yields[np.random.Generator]:
+class sampling:  # noqa: N801 - used as a function, for every draw: no generator function
     """Give NumPy's generator of `generator` (of the default one if None), locked meanwhile."""
-    chosen = default_generator if generator is None else generator
-    with chosen._lock:
-        yield chosen.numpy
+
+    __slots__ = ("stream",)
+
+    def __init__(self, generator: Generator | None) -> None:
+        if _watches.get():
+            drawn(generator, None, _state)
+        chosen = default_generator if generator is None else generator
+        self.stream = chosen.stream() if _stand_ins.get() else chosen
+
+    def __enter__(self) -> np.random.Generator:
+        self.stream._lock.acquire()
+        made = self.stream._numpy
+        return self.stream.numpy if made is None else made
+
+    def __exit__(self, *_: object) -> None:
+        self.stream._lock.release()
+
+
+class Watch:
+    """A block in which generators are watched: their states before it first drew from them."""
+
+    __slots__ = ("found", "token", "trace")
+
+    def __init__(self, trace: Any) -> None:
+        self.trace = trace  # that writes the block down; None where it runs
+        self.found: list[tuple[Generator | None, Any]] = []  # None: the default one; its state
+
+    def __enter__(self) -> Watch:
+        self.token = _watches.set((*_watches.get(), self))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _watches.reset(self.token)
+
+    def note(self, generator: Generator | None, read: Callable[[Any], Any]) -> None:
+        """Remember the state of a generator that is about to be drawn from."""
+        if all(known is not generator for known, _ in self.found):
+            self.found.append((generator, read(generator)))
+
+
+_watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches of drawing", default=())
+
+
+def drawn(generator: Generator | None, trace: Any, read: Callable[[Any], Any]) -> None:
+    """Tell who watches that a generator is about to be drawn from."""
+    for watch in _watches.get():
+        if watch.trace is trace:
+            watch.note(None if generator is default_generator else generator, read)
+
+
+def _state(generator: Generator | None) -> Any:
+    return (default_generator if generator is None else generator).get_state()
+
+
+@contextlib.contextmanager
+def drawing_again(generators: Sequence[Generator | None], states: Sequence[Any]) -> Yields[None]:
+    """Let a block draw from earlier states of generators; None is the default one."""
+    chosen = [default_generator if g is None else g for g in generators]
+    stand_ins = [_restore(np.asarray(state)) for state in states]
+    token = _stand_ins.set((*_stand_ins.get(), tuple(zip(chosen, stand_ins, strict=True))))
+    try:
+        yield
+    finally:
+        _stand_ins.reset(token)
+
+
+def draw_on() -> None:
+    """Let the rest of the innermost `drawing_again` draw as the code around it."""
+    _stand_ins.set(_stand_ins.get()[:-1])
 
 
 def manual_seed(seed: int) -> Generator:

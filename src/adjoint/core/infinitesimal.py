@@ -21,8 +21,6 @@ class Kinks:
 
 kinks = Kinks()
 
-FAN = 6  # how many points beside a degenerate one stand for it
-
 _EXPONENTS = {
     np.dtype(np.float64): -200,
     np.dtype(np.float32): -100,

@@ -14,9 +14,14 @@ from types import CodeType
 from typing import Any
 
 from adjoint.core.quiet import NO_MODULE
+from adjoint.core.texts import in_comment
 
 # code and instruction of a caller; of an operator of a graph, where it was traced: "model.py:12"
 Place = tuple[CodeType, int] | str
+
+
+# Libraries that compute with arrays: their code is not the user's.
+LIBRARIES = frozenset(("matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels"))
 
 
 class _Inherited(threading.local):
@@ -97,7 +102,7 @@ def show_place(place: Place | None) -> str:
         return "an unknown place"
     if isinstance(place, str):
         return place
-    return f"{place[0].co_filename.rsplit('/', 1)[-1]}:{_line(place)}"
+    return f"{in_comment(place[0].co_filename.rsplit('/', 1)[-1])}:{_line(place)}"
 
 
 def user_line() -> str:

@@ -12,7 +12,7 @@ array API standard: to the smallest dtype that holds both; uint64 with signed in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,8 @@ from adjoint.core.errors import DtypeError, NumberRangeError, ValueRangeError
 NUMBERS = (bool, int, float, complex)
 _NUMBER_SET = frozenset(NUMBERS)
 _BFLOAT16: Any = dtypes.bfloat16.np.type
+# NumPy brings a Python number to these dtypes as we do.
+WEAK = dtypes.INEXACT - {dtypes.bfloat16.np}
 
 
 def _promote_pair(a: DType, b: DType) -> DType | None:
@@ -108,7 +110,7 @@ def _number_dtype(kind: type) -> DType:
 _Part = Any
 _Action = Callable[[Any], Any]
 _dtypes: dict[tuple[Any, ...], DType] = {}
-_plans: dict[tuple[Any, ...], tuple[_Action | None, ...]] = {}
+_plans: dict[tuple[Any, ...], tuple[_Action | None, ...]] = {}  # also of `promote_wide`
 
 
 def _part(operand: Any) -> _Part:
@@ -193,6 +195,34 @@ def promote_checked(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...
     return promote(operands, to_float)
 
 
+def promote_wide(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
+    """As `promote`, but numbers and 0-d tensors beside float16 and bfloat16 become float32.
+
+    Halves are computed in float32, so that a factor of 1e6 is one, and does not overflow first.
+    """
+    key = _key(operands)
+    plan = _plans.get(("wide", to_float, key))
+    if plan is None:
+        target, actions = _resolve(key[1:]), _plan(key[1:], to_float)
+        if target in dtypes.HALVES and any(_has_dims(part) for part in key[1:]):
+            actions = tuple(_wide(p, a) for p, a in zip(key[1:], actions, strict=True))
+        plan = _plans["wide", to_float, key] = actions
+    return tuple([o if f is None else f(o) for o, f in zip(operands, plan)])
+
+
+def _has_dims(part: _Part) -> bool:
+    return isinstance(part, np.dtype)
+
+
+def _wide(part: _Part, action: _Action | None) -> _Action | None:
+    """What `promote_wide` does to one operand beside halves."""
+    if part is None or _has_dims(part):
+        return action
+    if isinstance(part, type):
+        return partial(fit_number, dtype=dtypes.float32)
+    return partial(cast, dtype=dtypes.float32)
+
+
 def promote_powers(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
     """As `promote_checked`, for exponents: integers have no negative powers."""
     target = result_type(*operands)
@@ -202,6 +232,21 @@ def promote_powers(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]
             "use a floating point tensor or float_power."
         )
     return promote_checked(operands, to_float)
+
+
+# Column `numbers`: what becomes of a Python number that an integer dtype cannot hold, and of one
+# beside halves.
+PROMOTIONS = {
+    "wrap": promote,
+    "checked": promote_checked,
+    "powers": promote_powers,
+    "wide": promote_wide,
+}
+
+
+def promotion_of(texts: Mapping[str, str]) -> Callable[[tuple[Any, ...], bool], tuple[Any, ...]]:
+    """How a row with such columns brings its operands to one dtype."""
+    return PROMOTIONS[texts.get("numbers", "wrap")]
 
 
 def check_integer(value: Any, dtype: DType) -> None:
@@ -282,24 +327,56 @@ def python_number(value: Any) -> Any:
 def fit_number(value: Any, dtype: DType) -> Any:
     """Return the Python number `value` so that NumPy combines it with arrays of `dtype` quietly.
 
-    An integer wraps around in an integer dtype, and a float beyond the largest one is infinite, as
-    in PyTorch. With bfloat16, to which NumPy's rules for Python numbers do not extend, the
-    result is a bfloat16 scalar.
+    It is an element of `dtype`, but for float32, to which NumPy rounds it. An integer wraps around
+    in an integer dtype, and a float beyond the largest one is infinite, as in PyTorch. With
+    bfloat16, to which NumPy's rules for Python numbers do not extend, the result is a bfloat16
+    scalar.
 
     >>> fit_number(300, dtypes.uint8), fit_number(1e60, dtypes.float32), fit_number(2, dtypes.bool_)
     (44, inf, True)
     """
     category = dtype.category
     if category == FLOAT:
-        if isinstance(value, complex):
-            value = value.real
+        number = _as_float(value.real if isinstance(value, complex) else value)
         limit = _LIMITS[dtype]
-        if not -limit < value < limit and value == value:
-            value = math.inf if value > 0 else -math.inf
-        return _BFLOAT16(value) if dtype is dtypes.bfloat16 else value
+        if not -limit < number < limit and number == number:
+            number = math.inf if number > 0 else -math.inf
+        if dtype is dtypes.bfloat16:
+            return _BFLOAT16(number)
+        return float(np.float16(number)) if dtype is dtypes.float16 else number
     if category == INTEGER:
         return _fit_integer(int(value), dtype)
-    return bool(value) if category == BOOL else value
+    if category == BOOL:
+        return bool(value)
+    return value if isinstance(value, complex) else _as_float(value)
+
+
+def element(value: Any, dtype: DType) -> Any:
+    """Return the element of `dtype` that a Python number becomes, as a Python number.
+
+    Whatever computes with numbers takes this: constants in C, numbers of native loops, 0-d tensors.
+
+    >>> element(0.1, dtypes.float32), element(-1, dtypes.uint16), element(1e6, dtypes.float16)
+    (0.10000000149011612, 65535, inf)
+    """
+    number = fit_number(value, dtype)
+    if dtype is dtypes.float32:
+        with np.errstate(all="ignore"):
+            return float(np.float32(number))
+    if dtype.category == COMPLEX:
+        part, whole = dtype.to_real(), complex(number)
+        return complex(element(whole.real, part), element(whole.imag, part))
+    return float(number) if dtype.category == FLOAT else number
+
+
+def _as_float(value: Any) -> float:
+    """A real number as float64; a whole number beyond all of them is refused, as in Python."""
+    try:
+        return float(value)
+    except OverflowError:
+        raise NumberRangeError(
+            f"a whole number of {value.bit_length()} bits fits no dtype; write it as a float"
+        ) from None
 
 
 def _fit_integer(value: int, dtype: DType) -> int:

@@ -551,22 +551,17 @@ def broadcast_prefix(
     A leaf of `prefix` stands for all leaves below it: (0, None) for ({"w": *, "b": *}, *) gives
     [0, 0, None]. None counts as a leaf here.
     """
+    if prefix is None or not is_container(prefix) or (is_leaf is not None and is_leaf(prefix)):
+        return [prefix] * treedef.num_leaves
+    if treedef is LEAF:
+        raise StructureError(
+            f"{what}: {root} is {_describe(prefix)}, and the argument there is a single value"
+        )
+    children, data = _matching_children(treedef, prefix, what, root)
+    parts = _CONTAINERS[treedef.kind].parts(data, len(children))
     found: list[Any] = []
-
-    def visit(part: Any, below: TreeDef, path: str) -> None:
-        if part is None or not is_container(part) or (is_leaf is not None and is_leaf(part)):
-            found.extend([part] * below.num_leaves)
-            return
-        if below is LEAF:
-            raise StructureError(
-                f"{what}: {path} is {_describe(part)}, and the argument there is a single value"
-            )
-        children, data = _matching_children(below, part, what, path)
-        parts = _CONTAINERS[below.kind].parts(data, len(children))
-        for child, subtree, name in zip(below.children, children, parts):
-            visit(subtree, child, f"{path}{name}")
-
-    visit(prefix, treedef, root)
+    for child, subtree, name in zip(treedef.children, children, parts):
+        found += broadcast_prefix(subtree, child, what=what, root=f"{root}{name}", is_leaf=is_leaf)
     return found
 
 

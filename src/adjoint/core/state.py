@@ -31,6 +31,7 @@ class State:
     first_pass: bool = True  # whether the backward pass under way computes a first derivative
     levels: tuple[Any, ...] = ()  # the open transforms, outermost first
     differentiating: int = 0  # how many of all open transforms differentiate
+    orders: int = 0  # how many grad and vjp are open on the eager tape
     variables: tuple[
         Any, ...
     ] = ()  # edges of the arguments of open grad and vjp, on the eager tape

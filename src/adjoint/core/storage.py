@@ -83,6 +83,21 @@ def is_expanded(array: Array) -> bool:
     )
 
 
+def overlaps(array: Array) -> bool:
+    """Say whether elements of `array` share places in memory: windows, what was expanded.
+
+    >>> overlaps(np.lib.stride_tricks.sliding_window_view(np.arange(5), 3)), overlaps(np.eye(3).T)
+    (True, False)
+    """
+    reach = array.itemsize  # bytes that the dimensions before take up
+    steps = zip(array.strides, array.shape, strict=True)
+    for step, count in sorted((abs(s), n) for s, n in steps if n > 1):
+        if step < reach:
+            return bool(array.size)
+        reach += step * (count - 1)
+    return False
+
+
 class _Imagined:
     """A block of bytes that nobody has: as large as it says, and never read."""
 

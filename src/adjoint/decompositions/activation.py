@@ -10,18 +10,16 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.checks import activation
+from adjoint.core.activations import CUBE, RATE, gate_sides
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
+from adjoint.decompositions.reduction import logarithm_of_sum
 
 Tensor = Any
 INFINITY = float("inf")
 
-SQRT_HALF = 0.7071067811865476
 GAUSS_HEIGHT = 0.3989422804014327  # 1/√(2π), the density of a normal variable at 0
-TANH_SLOPE = 0.7978845608028654  # √(2/π), of gelu's approximation
-TANH_CUBE = 0.044715
 FLAT = 40.0  # beyond it gelu is straight, in every dtype
-FLAT_TANH, FLAT_TANH_HALF = 22.0, 12.0  # so is its approximation; in the 16-bit dtypes
 STRAIGHT = 800.0  # beyond it silu and mish are
 
 
@@ -34,16 +32,36 @@ def _bend(self: Tensor, limit: float) -> Tensor:
 
 
 def silu_backward(grad_output: Tensor, self: Tensor) -> Tensor:
-    """σ (1 + x (1 - σ))."""
-    sigma = self.sigmoid()
+    """σ(x) (1 + x σ(-x))."""
     x = self if self.is_complex() else _bend(self, STRAIGHT)
-    return grad_output * (sigma * (1 + x * (1 - sigma))).conj()
+    return grad_output * (self.sigmoid() * (1 + x * (-self).sigmoid())).conj()
 
 
-def mish_backward(grad_output: Tensor, self: Tensor) -> Tensor:
-    """t + x σ (1 - t²) with t = tanh(softplus(x))."""
-    t = self.softplus().tanh()
-    return grad_output * (t + _bend(self, STRAIGHT) * self.sigmoid() * (1 - t * t))
+def mish_derivative(self: Tensor, n: int) -> Tensor:
+    """n g⁽ⁿ⁻¹⁾ + x g⁽ⁿ⁾, where g = tanh(log(1 + eˣ)) and its derivatives are quotients of
+    polynomials in exp(-|x|)."""
+    activation.check_order("_mish_derivative", n)
+    x = _bend(self, STRAIGHT)
+    left = x < 0
+    u = ops.where(left, x, -x).exp()
+    gates = []
+    for k in (n - 1, n):
+        on_left, on_right = (_horner(u, p) for p in gate_sides(k))
+        below = (ops.where(left, (u + 2) * u + 2, (2 * u + 2) * u + 1) for _ in range(k + 1))
+        gate = ops.where(left, on_left, on_right)
+        for b in below:
+            gate = gate / b
+        gates.append(gate)
+    result = gates[0] * n + x * gates[1]
+    return ops.where(left, result * u, result)
+
+
+def _horner(u: Tensor, coefficients: tuple[int, ...]) -> Tensor:
+    """Σ cₖ uᵏ."""
+    *rest, result = coefficients
+    for c in reversed(rest):
+        result = result * u + c
+    return result
 
 
 def check_approximation(what: str, approximate: str) -> bool:
@@ -56,31 +74,33 @@ def check_approximation(what: str, approximate: str) -> bool:
 
 
 def gelu(self: Tensor, approximate: str) -> Tensor:
-    """x Φ(x); approximately x σ(2u), u = √(2/π) (x + 0.044715 x³)."""
+    """x Φ(x); approximately x σ(v), v = √(8/π) (x + 0.044715 x³)."""
     if check_approximation("gelu", approximate):
-        return (
-            self
-            * _gelu_gate(_bend(self, FLAT_TANH_HALF if self.dtype.itemsize == 2 else FLAT_TANH))[0]
-        )
-    return self * ((_bend(self, FLAT) * -SQRT_HALF).erfc() * 0.5)
+        return _not_far_left(self, FLAT) * ops._gelu_gate(self, False)
+    return _not_far_left(self, FLAT) * ops.special_ndtr(self)
 
 
-def _gelu_gate(x: Tensor) -> tuple[Tensor, Tensor]:
-    """σ(2u), and 2 du/dx."""
-    square = x * x
-    twice = 2 * TANH_SLOPE
-    return (x * (1 + TANH_CUBE * square) * twice).sigmoid(), (1 + 3 * TANH_CUBE * square) * twice
+def _not_far_left(self: Tensor, limit: float) -> Tensor:
+    """x, but -∞ cut off, which would be multiplied by 0."""
+    return ops.where(self < -limit, -limit, self)
+
+
+def gelu_gate(self: Tensor, slope: bool) -> Tensor:
+    """σ(v) or σ'(v)."""
+    x = _bend(self, FLAT)
+    v = x * (1 + CUBE * (x * x)) * RATE
+    return ops._expit_slope(v) if slope else v.sigmoid()
 
 
 def gelu_backward(grad_output: Tensor, self: Tensor, approximate: str) -> Tensor:
-    """Φ + x φ; approximately g + x g (1 - g) 2u' with g = σ(2u)."""
-    if check_approximation("gelu_backward", approximate):
-        x = _bend(self, FLAT_TANH_HALF if self.dtype.itemsize == 2 else FLAT_TANH)
-        gate, slope = _gelu_gate(x)
-        return grad_output * (gate + x * (gate * (1 - gate) * slope))
+    """Φ + x φ; approximately σ + x σ' v'."""
     x = _bend(self, FLAT)
-    density = (x * x * -0.5).exp() * GAUSS_HEIGHT
-    return grad_output * ((x * -SQRT_HALF).erfc() * 0.5 + x * density)
+    if check_approximation("gelu_backward", approximate):
+        rate = (1 + 3 * CUBE * (x * x)) * RATE
+        gate, slope = (ops._gelu_gate(self, which) for which in (False, True))
+        return grad_output * (gate + x * (slope * rate))
+    density = ops._gaussian_derivative(x, 0, 0.5) * GAUSS_HEIGHT
+    return grad_output * (ops.special_ndtr(self) + x * density)
 
 
 def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
@@ -126,9 +146,9 @@ def elu_backward(
 
 def celu(self: Tensor, alpha: float) -> Tensor:
     """elu whose slope is continuous: x on the right, alpha·(exp(x/alpha) - 1) on the left."""
-    if alpha == 0:
-        raise ValueRangeError("celu(alpha=0): alpha divides the input and cannot be 0.")
-    return ops.elu(self, alpha, 1, 1 / alpha)
+    activation.check_alpha(alpha)
+    left = ops.where(self <= 0, self, 0)
+    return ops.where(self <= 0, (left / alpha).expm1() * alpha, self)
 
 
 # --- made of straight pieces ---------------------------------------------------------------------
@@ -240,11 +260,9 @@ def glu_jvp(glu: Tensor, x: Tensor, dx: Tensor, dim: int) -> Tensor:
 # --- softmax -------------------------------------------------------------------------------------
 
 
-def _shifted(self: Tensor, dim: int) -> Tensor:
-    """Less the largest, which changes nothing and keeps exp in range."""
-    if self.ndim == 0 or self.shape[dim] == 0:
-        return self - self if self.ndim == 0 else self
-    return self - self.detach().amax((dim,), True)
+def _top(self: Tensor, dim: int) -> Tensor:
+    """The largest; without it exp could overflow."""
+    return self.detach() if self.ndim == 0 else self.detach().amax((dim,), True)
 
 
 def _widened(self: Tensor, half_to_float: bool) -> Tensor:
@@ -252,21 +270,28 @@ def _widened(self: Tensor, half_to_float: bool) -> Tensor:
 
 
 def softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """exp(xᵢ) / Σ exp(xⱼ)."""
-    powers = _shifted(_widened(self, half_to_float), dim).exp()
+    """exp(xᵢ) / Σ exp(xⱼ); NaN where the largest is infinite."""
+    x = _widened(self, half_to_float)
+    if x.ndim and x.shape[dim] == 0:
+        return x
+    top = _top(x, dim)
+    powers = ops._exp_difference(x, top) + (top - top)
     return powers / powers.sum((dim,), True)
 
 
 def log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """xᵢ - log Σ exp(xⱼ)."""
-    shifted = _shifted(_widened(self, half_to_float), dim)
-    return shifted - shifted.exp().sum((dim,), True).log()
+    x = _widened(self, half_to_float)
+    if x.ndim and x.shape[dim] == 0:
+        return x
+    top = _top(x, dim)
+    return (x - top) - logarithm_of_sum(x, top, (dim,))
 
 
 def softmax_backward_data(
     grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any
 ) -> Tensor:
-    """s (ḡ - Σ s ḡ); an s of 0 has no gradient, whatever ḡ is there."""
+    """s (ḡ - Σ s ḡ)."""
     weighted = grad_output * output
     return (weighted - output * weighted.sum((dim,), True)).to(input_dtype)
 
@@ -276,6 +301,32 @@ def log_softmax_backward_data(
 ) -> Tensor:
     """ḡ - exp(result) Σ ḡ."""
     return (grad_output - output.exp() * grad_output.sum((dim,), True)).to(input_dtype)
+
+
+def softmax_gradient(grad: Tensor, result: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """s (ḡ - Σ s ḡ); an s of 0 has no gradient, whatever ḡ is there."""
+    nothing = result == 0
+    weighted = (grad * result).masked_fill(nothing, 0)
+    found = (weighted - result * weighted.sum((dim,), True)).masked_fill(nothing, 0)
+    return _balanced(found, result > 0.5, dim).to(input_dtype)
+
+
+def log_softmax_gradient(grad: Tensor, result: Tensor, dim: int, input_dtype: Any) -> Tensor:
+    """ḡ - exp(result) Σ ḡ."""
+    found = grad - result.exp() * grad.sum((dim,), True)
+    return _balanced(found, result > _LOG_HALF, dim).to(input_dtype)
+
+
+_LOG_HALF = -0.6931471805599453
+
+
+def _balanced(grad: Tensor, large: Tensor, dim: int) -> Tensor:
+    """Gradients that add up to 0, with minus the sum of the others for a share above 1/2, whose own
+    formula cancels.
+    """
+    if not grad.ndim:
+        return grad
+    return ops.where(large, -grad.masked_fill(large, 0).sum((dim,), True), grad)
 
 
 def safe_softmax(self: Tensor, dim: int, dtype: Any) -> Tensor:

@@ -56,7 +56,7 @@ def _apply(moves: tuple[Move, ...], x: Tensor, dtype: DType | None) -> Tensor:
         elif name == "reshape":
             x = x.reshape(argument)
         elif name == "sum":
-            x = x.sum(argument, dtype=dtype)
+            x = x.sum(argument, dtype=None if x.is_floating_point() else dtype)
         else:
             x = x.diagonal(*argument)
     return x
@@ -88,6 +88,8 @@ def inner(self: Tensor, other: Tensor) -> Tensor:
     """Sum over the last dimension of both."""
     if self.ndim == 0 or other.ndim == 0:
         return self * other
+    if self.ndim == other.ndim == 1 and self.shape == other.shape:
+        return ops.dot(self, other)
     if self.shape[-1] != other.shape[-1]:
         raise ShapeError(
             f"inner(a, b): the last dimensions must be equal (a: {show(self.shape)}, "

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import ValueRangeError
+
+FAR = 1e8  # beyond it 1 + x² is x² in every dtype
 
 
 def float_power(self: Any, exponent: Any) -> Any:
@@ -24,14 +27,38 @@ def lerp(self: Any, end: Any, weight: Any) -> Any:
     """self + weight·(end - self), from the nearer end so that both ends are exact."""
     step = end - self
     if isinstance(weight, (int, float, complex)):
-        return self + step * weight if abs(weight) < 0.5 else end - step * (1 - weight)
-    return ops.where(weight.abs() < 0.5, self + weight * step, end - step * (1 - weight))
+        near = abs(weight) < 0.5 if isinstance(weight, complex) else weight < 0.5
+        return self + step * weight if near else end - step * (1 - weight)
+    near = weight.abs() < 0.5 if weight.is_complex() else weight < 0.5
+    return ops.where(near, self + weight * step, end - step * (1 - weight))
 
 
 def logaddexp(self: Any, other: Any) -> Any:
     """log(exp(self) + exp(other)), a logsumexp of two."""
     a, b = ops.broadcast_tensors([self, other])
     return ops.stack([a, b]).logsumexp((0,))
+
+
+def power_derivative(self: Any, exponent: Any, n: int) -> Any:
+    """p (p-1) … (p-n+1) xᵖ⁻ⁿ, 0 where a factor is."""
+    factor = math.prod((exponent - k for k in range(n)), start=1)
+    if isinstance(exponent, (int, float)):
+        return self ** (exponent - n) * factor if factor else ops.zeros_like(self)
+    nothing = exponent != exponent if n == 0 else factor == 0
+    base = self.masked_fill(nothing & (self == 0), 1)
+    return (base ** (exponent - n) * factor).masked_fill(nothing & (self == 0), 0)
+
+
+def exponential_derivative(self: Any, base: float, n: int) -> Any:
+    """log(b)ⁿ bˣ."""
+    return (base**self) * math.log(base) ** n
+
+
+def share(self: Any, other: Any, binary: bool) -> Any:
+    """eᵃ / (eᵃ + eᵇ) = sigmoid(a - b), and 1/2 where a and b are the same infinity."""
+    same_infinity = (self == other) & self.isinf()
+    difference = (self - other).masked_fill(same_infinity, 0)
+    return (difference * math.log(2) if binary else difference).sigmoid()
 
 
 def sgn(self: Any) -> Any:
@@ -88,11 +115,49 @@ def isreal(self: Any) -> Any:
     return self.imag == 0 if self.is_complex() else ops.ones(self.shape, dtype=dtypes.bool_)
 
 
-def atan2_slope(self: Any, other: Any) -> Any:
-    """∂atan2(y, x)/∂y = x/r², and 0 at the origin and at infinity; ∂/∂x is -y/r².
+def inverse_power(self: Any, other: Any, n: int, sine: bool) -> Any:
+    """The real or imaginary part of ((x + iy)/r)ⁿ over rⁿ, 0 at the origin and at infinity.
 
-    Divided by r twice: r² would overflow or underflow long before r does.
+    Divided by r step by step: rⁿ would overflow or underflow long before r does.
     """
     idle = ((self == 0) & (other == 0)) | self.isinf() | other.isinf()
-    across = self.masked_fill(idle, 1).hypot(other.masked_fill(idle, 1))
-    return (other.masked_fill(idle, 0) / across / across).masked_fill(idle, 0)
+    length = self.masked_fill(idle, 1).hypot(other.masked_fill(idle, 1))
+    c, s = (t.masked_fill(idle, 0) / length for t in (other, self))
+    real, imaginary = c, s
+    for _ in range(n - 1):
+        real, imaginary = real * c - imaginary * s, real * s + imaginary * c
+    result = imaginary if sine else real
+    for _ in range(n):
+        result = result / length
+    return result.masked_fill(idle, 0)
+
+
+# --- slopes --------------------------------------------------------------------------------------
+
+
+def atan_decay(self: Any) -> Any:
+    """x / (1 + x²), which is the same of x and of 1/x."""
+    if self.is_complex():
+        return self / (1 + self * self)
+    far = self.abs() > 1
+    near = ops.where(far, 1 / self.masked_fill(~far, 1), self)
+    return near / (1 + near * near)
+
+
+def asinh_slope(self: Any) -> Any:
+    """1 / √(1 + x²), far out 1/|x|."""
+    if self.is_complex():
+        return (1 + self * self).rsqrt()
+    size = self.abs()
+    far = size >= FAR
+    near = size.masked_fill(far, 1)
+    return 1 / ops.where(far, size, (1 + near * near).sqrt())
+
+
+def tanh_slope(self: Any) -> Any:
+    """4e/(1 + e)², e = exp(-2|x|); of complex numbers 1 - tanh²."""
+    if self.is_complex():
+        y = self.tanh()
+        return 1 - y * y
+    small = ops.where(self > 0, -2 * self, 2 * self).exp()
+    return 4 * small / ((1 + small) * (1 + small))

@@ -126,9 +126,31 @@ def logsumexp(self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     top = size.amax(axes, True)
     nothing = top == -math.inf  # log 0, whose derivative is 0 here and not 0/0
     top = top.masked_fill(top.isinf(), 0)
-    total = (self - top).exp().sum(axes, True)
-    result = ops.where(nothing, -math.inf, ops.where(nothing, 1, total).log() + top)
+    if self.is_complex():
+        total = (self - top).exp().sum(axes, True)
+        found = ops.where(nothing, 1, total).log()
+    else:
+        found = logarithm_of_sum(self, top, axes)
+    result = ops.where(nothing, -math.inf, found + top)
     return result if keepdim else result.reshape(reduced(self.shape, axes, keepdim=False))
+
+
+def logarithm_of_sum(self: Tensor, top: Tensor, dim: Dims) -> Tensor:
+    """log Σ exp(x - t), where t is the largest x, dimensions kept: of 1, beside which small terms
+    would vanish, and the others; NaN where t is infinite. A term exp(0) is 1 + expm1(0), whose
+    derivatives are its own.
+    """
+    largest = self == top
+    others = ops.where(largest, (self - top).expm1(), ops._exp_difference(self, top))
+    more = largest.to(self.dtype).sum(dim, True) - 1
+    return (others.sum(dim, True) + more + (top - top)).log1p()
+
+
+def exp_shares(self: Tensor, top: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """exp(x - t) / Σ exp(x - t); of what is -inf alone 0, of what is +inf evenly."""
+    powers = ops._exp_difference(self, ops._unreduce(top, dim, self.shape, keepdim))
+    total = powers.sum(dim, True)
+    return powers / total.masked_fill(total == 0, 1)
 
 
 def root(self: Tensor) -> Tensor:
@@ -137,9 +159,62 @@ def root(self: Tensor) -> Tensor:
     return ops.where(zero, 0, ops.where(zero, 1, self).sqrt())
 
 
+# Sums of squares in between have lost nothing: see kernels/reduction/scaling.py.
+SAFE = {dtypes.float32: (2.0**-90, 2.0**126), dtypes.float64: (2.0**-960, 2.0**1022)}
+
+
+def _squares(self: Tensor) -> Tensor:
+    """|x|²."""
+    return self.real.square() + self.imag.square() if self.is_complex() else self * self
+
+
+def _sizes(self: Tensor) -> Tensor:
+    """|x| of real numbers, and of complex ones at most √2 times as much."""
+    return self.real.abs() + self.imag.abs() if self.is_complex() else self.abs()
+
+
+def are_safe(squares: Tensor, self: Tensor, dim: Dims) -> Tensor:
+    """Which sums of squares, dimensions kept, have lost nothing to overflow or underflow."""
+    least, most = SAFE[squares.dtype]
+    sizes = _sizes(self).sum(dim, True)
+    lost = (squares <= least) & (sizes > 0) | (squares >= most) & (sizes < math.inf)
+    return lost.logical_not()
+
+
+def scales(self: Tensor, dim: Dims) -> Tensor:
+    """The largest |x| over `dim`, kept; 1 where that is 0 or no number."""
+    top = _sizes(self.detach()).amax(dim or (), True)
+    return top.masked_fill((top == 0) | ~top.isfinite(), 1)
+
+
+def length(self: Tensor, dim: Dims, degrees: float = 1) -> Tensor:
+    """√(Σ |x|² / degrees), dimensions kept; where squares leave their range, of x / max |x|."""
+    squares = _squares(self).sum(dim, True)
+    if not self.numel():
+        return squares
+    scale = scales(self, dim)
+    careful = root(_squares(self / scale).sum(dim, True) / degrees) * scale
+    return ops._mostly(are_safe(squares, self, dim), root(squares / degrees), careful)
+
+
 def std(self: Tensor, dim: Dims, correction: Any, keepdim: bool) -> Tensor:
     """The root of the variance; where all elements are equal the derivative is 0."""
-    return root(self.var(dim, correction=correction, keepdim=keepdim))
+    degrees = _degrees(self, dim, correction)
+    if not degrees:
+        return root(self.var(dim, correction=correction, keepdim=keepdim))
+    wide = widened(self)
+    found = length(wide - wide.mean(dim, True), dim, degrees).to(self.dtype.to_real())
+    return found if keepdim else _without_dims(found, self.shape, dim)
+
+
+def widened(self: Tensor) -> Tensor:
+    """Halves in float32."""
+    return self.to(dtypes.float32) if self.dtype.np in dtypes.REDUCED else self
+
+
+def _without_dims(result: Tensor, shape: Shape, dim: Dims) -> Tensor:
+    """A result whose dimensions were kept without these."""
+    return result.reshape(reduced(tuple(shape), wrap_dims("sum", dim, len(shape)), keepdim=False))
 
 
 def vector_norm(
@@ -149,8 +224,8 @@ def vector_norm(
     if dtype is not None:
         self = self.to(dtype)
     if ord == 2:
-        size = self.real.square() + self.imag.square() if self.is_complex() else self * self
-        return root(size.sum(dim, keepdim))
+        found = length(widened(self), dim).to(self.dtype.to_real())
+        return found if keepdim else _without_dims(found, self.shape, dim)
     size = self.abs()
     if ord == math.inf:
         return size.amax(dim or (), keepdim)
@@ -202,20 +277,24 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     others = tuple(d for d in range(self.ndim) if d != dim)
     wide = dtypes.float32 if self.dtype.np in dtypes.REDUCED else None
     norm = ops.linalg_vector_norm(self, p, others, True, dtype=wide)
-    factor = ops.where(norm > maxnorm, maxnorm / (norm + _MARGIN), ops.ones_like(norm))
-    return self * (factor if wide is None else factor.to(self.dtype))
+    if wide is not None:
+        factor = ops.where(norm > maxnorm, maxnorm / (norm + _MARGIN), ops.ones_like(norm))
+        return self * factor.to(self.dtype)
+    shrunk = ops._directed(ops.full_like(norm, maxnorm), self, norm + _MARGIN)
+    return ops.where(norm > maxnorm, shrunk, self)
 
 
 def var(self: Tensor, dim: Dims, correction: float | None, keepdim: bool) -> Tensor:
     """Σ |x - mean|² / (n - correction)."""
-    count = math.prod(self.shape[d] for d in wrap_dims("var", dim, self.ndim))
-    degrees = max(count - (1 if correction is None else correction), 0)
+    degrees = _degrees(self, dim, correction)
     centred = self - self.mean(dim, True)
-    if self.is_complex():
-        squares = centred.real.square() + centred.imag.square()
-    else:
-        squares = centred * centred
-    return squares.sum(dim, keepdim) / degrees
+    return _squares(centred).sum(dim, keepdim) / degrees
+
+
+def _degrees(self: Tensor, dim: Dims, correction: float | None) -> float:
+    """n - correction, or 0."""
+    count = math.prod(self.shape[d] for d in wrap_dims("var", dim, self.ndim))
+    return max(count - (1 if correction is None else correction), 0)
 
 
 def mean(self: Tensor, dim: Dims, keepdim: bool, dtype: dtypes.DType | None) -> Tensor:
@@ -270,12 +349,14 @@ def _observation_weights(
 
 
 def corrcoef(self: Tensor) -> Tensor:
-    """C[i,j] / √(C[i,i] C[j,j]), within [-1, 1] also after rounding."""
-    found = ops.cov(self)
-    if found.ndim == 0:
+    """Products of observations of mean 0 and length 1, within [-1, 1] also after rounding."""
+    if self.ndim != 2 or self.shape[0] == 1:
+        found = ops.cov(self)
         return found / found
-    spread = (found.diagonal().real if found.is_complex() else found.diagonal()).sqrt()
-    ratio = found / spread.reshape((-1, 1)) / spread.reshape((1, -1))
+    rows = self if self.dtype.is_differentiable else self.to(dtypes.DEFAULT.dtype)
+    away = rows - rows.mean((1,), True)
+    even = away / ops.linalg_vector_norm(away, 2, (1,), True)
+    ratio = even @ even.mH
     if ratio.is_complex():
         return ops.complex(ratio.real.clamp(-1, 1), ratio.imag.clamp(-1, 1))
     return ratio.clamp(-1, 1)

@@ -12,10 +12,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from functools import lru_cache
 
+import numpy as np
+
+from adjoint.core.activations import (
+    EXACT_CUBE,
+    EXACT_RATE,
+    TANHSHRINK,
+    TANHSHRINK_FLOAT,
+    gate_sides,
+)
 from adjoint.core.threads import TEAM
-from adjoint.elements import called
+from adjoint.native import called
 
 # Vector versions of these come with glibc (libmvec); declaring them lets the compiler use them in a
 # loop. The numbers are counts of arguments.
@@ -129,6 +139,23 @@ def _short_exponential(name: str, suffix: str) -> str:
 }}"""
 
 
+def _with_spare(suffix: str) -> str:
+    """e^x times the spared power of two, for x below 40: not yet 0 where e^x is."""
+    real, low = ("float", -125.0) if suffix else ("double", -1050.0)
+    return f"""{real} ad_spared_exp{suffix}({real} x) {{
+  return ad_long_exp{suffix}(ad_from{suffix}(x, {low!r}{suffix}));
+}}"""
+
+
+def _without_spare(suffix: str) -> str:
+    """e^x for x below 40."""
+    real, low = ("float", -104.0) if suffix else ("double", -746.0)
+    return f"""{real} ad_short_exp{suffix}({real} x) {{
+  const {real} long_exp = ad_long_exp{suffix}(ad_from{suffix}(x, {low!r}{suffix}));
+  return long_exp * {2.0 ** -_SPARE[suffix]!r}{suffix};
+}}"""
+
+
 def _exponential(suffix: str) -> str:
     """e^x = 2ⁿ 2ⁿ e^r for every x: no power on the way is too large or too small. Of a choice of
     powers gcc would make two copies of all that follows.
@@ -175,6 +202,66 @@ def _tanh(suffix: str) -> str:
   const {real} d = ad_times_plus{suffix}(scale.x, ad_times_plus{suffix}(p, s, r), scale.x - 1);
   return copysign{suffix}(d / (2 + d), given);
 }}"""
+
+
+def _tanhshrink(suffix: str) -> str:
+    """x - tanh(x), near 0 as x k/(1 + k), where nothing cancels."""
+    real = "float" if suffix else "double"
+    above, below = TANHSHRINK_FLOAT if suffix else TANHSHRINK
+    return f"""{real} ad_tanhshrink{suffix}({real} x) {{
+  const {real} size = fabs{suffix}(x), n = size < 1 ? x : 1, s = n * n, q = s * s;
+  const {real} above = s * ({_in_halves("s", "q", above, suffix)});
+  const {real} below = {_in_halves("s", "q", below, suffix)};
+  return size < 1 ? n * (above / (above + below)) : x - ad_tanh{suffix}(x);
+}}"""
+
+
+def _gelu_tanh(suffix: str) -> dict[str, str]:
+    """The functions of gelu's approximation x σ(v), v = a x + b x³ = x t: t to twice the precision,
+    and e⁻ᵛ of all digits of the product, since rounding costs v ulp in the tail.
+
+    Far out, where e⁻ᵛ is 0 whatever the power of two that was spared, x is brought nearer.
+    """
+    real, far, kind = ("float", 11.4, np.float32) if suffix else ("double", 22.5, np.float64)
+    parts = {}
+    for name, exact in (("a", EXACT_RATE), ("b", EXACT_CUBE)):
+        parts[name] = first = float(kind(float(exact)))
+        parts[f"{name}_rest"] = float(exact - Fraction(first))
+    a, a_rest, b, b_rest = (f"{parts[k]!r}{suffix}" for k in ("a", "a_rest", "b", "b_rest"))
+    spare, triple = f"{2.0 ** -_SPARE[suffix]!r}{suffix}", f"{3 * parts['b']!r}{suffix}"
+    start = f"""  const {real} y = ad_upto{suffix}(fabs{suffix}(x), {far}{suffix});
+  const {real} long_e = ad_gelu_fallen{suffix}(y);
+  const {real} e = long_e * {spare}, d = 1 / (1 + e);"""
+    slope = f"const {real} n = ad_bend{suffix}(x, 40), rate = {a} + {triple} * (n * n);"
+    return {
+        # e⁻ᵛ times the spared power of two
+        "ad_gelu_fallen": f"""{real} ad_gelu_fallen{suffix}({real} y) {{
+  const {real} s = y * y, lost = fma{suffix}(y, y, -s), p = {b} * s;
+  const {real} more = fma{suffix}({b}, s, -p) + ({b} * lost + {b_rest} * s) + {a_rest};
+  const {real} t = {a} + p, large = p > {a} ? p : {a}, rest = (large - t) + (p > {a} ? {a} : p);
+  const {real} e = ad_long_exp_of_product{suffix}(-y, t);
+  return e - e * (y * (rest + more));
+}}""",
+        "ad_gelu_gate": f"""{real} ad_gelu_gate{suffix}({real} x) {{
+{start}
+  return x < 0 ? e * d : x >= 0 ? d : x;
+}}""",
+        "ad_gelu_gate_slope": f"""{real} ad_gelu_gate_slope{suffix}({real} x) {{
+{start}
+  return x == x ? e * d * d : x;
+}}""",
+        "ad_gelu_tanh": f"""{real} ad_gelu_tanh{suffix}({real} x) {{
+{start}
+  const {real} left = (x < -40 ? -40 : x) * long_e * d * {spare};
+  return x < 0 ? left : x * d;
+}}""",
+        "ad_gelu_tanh_slope": f"""{real} ad_gelu_tanh_slope{suffix}({real} x) {{
+{start}
+  {slope}
+  const {real} left = (1 + n * d * rate) * d * long_e * {spare};
+  return x < 0 ? left : d * (1 + n * (e * d) * rate);
+}}""",
+    }
 
 
 def _bell(name: str, factor: float, suffix: str) -> str:
@@ -241,9 +328,35 @@ def _repeated(count: int, text: str) -> str:
     return "\n".join(f"  {text.replace('#', str(k))}" for k in range(count))
 
 
-# Σ tᵏ / (k! (k + n)!) is (x/2)⁻ⁿ Iₙ(x) with t = x²/4, and of one sign: all digits up to x = 20.
-def _bessel_series(order: int, terms: int = 46) -> str:
+# Σ tᵏ / (k! (k + n)!) is (x/2)⁻ⁿ Iₙ(x) with t = x²/4, and of one sign: for |x| below 8.
+def _bessel_series(order: int, terms: int = 25) -> str:
     return _horner("t", (1 / (math.factorial(k) * math.factorial(k + order)) for k in range(terms)))
+
+
+# √x e⁻ˣ Iₙ(x), n = 0 and 1, x from 8 on, in powers of 16/x - 1: our own fits in Chebyshev's points,
+# relative errors 7e-17
+_BESSEL_FAR = (
+    (
+        0.4021765094450081, 0.0033605519836677504, 0.00013621607438984735,
+        1.1143033800708978e-05, 1.4838476651250266e-06, 2.973596046562712e-07,
+        8.872034383314144e-08, 3.932889375114634e-08, 2.1566251453104354e-08,
+        7.534355843803342e-09, -6.8493381882867694e-09, -1.3326094405766387e-08,
+        -5.0381064879032845e-09, 7.3359687108161536e-09, 6.560138746917057e-09,
+        -3.1346276429240787e-09, -4.575553424534973e-09, 1.1050558794424347e-09,
+        2.1968921378829006e-09, -2.8033819978869995e-10, -6.633287112547084e-10,
+        3.629355229718733e-11, 9.36508689281819e-11
+    ),
+    (
+        0.38939845902587233, -0.009749577193235635, -0.0002192357638317243,
+        -1.5038547209501858e-05, -1.8349102358955385e-06, -3.4838534380376333e-07,
+        -1.000109565963654e-07, -4.313196489977733e-08, -2.339250374801858e-08,
+        -8.409182040442918e-09, 6.8401389977069586e-09, 1.3958551001385955e-08,
+        5.59337010179061e-09, -7.44444147719727e-09, -6.983839624895866e-09,
+        3.086886736722725e-09, 4.810597405089944e-09, -1.0594544160443166e-09,
+        -2.297004161885201e-09, 2.6340771095136483e-10, 6.917089294193807e-10,
+        -3.365431853180176e-11, -9.752397204138195e-11
+    ),
+)  # fmt: skip
 
 
 def _digamma_near(side: str) -> str:
@@ -256,30 +369,23 @@ def _digamma_near(side: str) -> str:
     )
 
 
-def _bessel_far(order: int, terms: int = 24) -> str:
-    """√(2πx) e⁻ˣ Iₙ(x) = Σ aₖ x⁻ᵏ, aₖ = -aₖ₋₁ (4n² - (2k-1)²) / (8k)."""
-    found = [1.0]
-    for k in range(1, terms):
-        found.append(-found[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k))
-    return _horner("u", found)
-
-
 # ψ(x) ~ log x - 1/(2x) - Σ B₂ₖ / (2k x²ᵏ)
 _DIGAMMA_TAIL = (
     1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160,
 )  # fmt: skip
-# ψ⁽ᵏ⁾/k! at its zeros 1.46… and -0.504…, from k = 1 on
+# ψ(x) / (x - 1.46…) on [1, 2] in powers of x - 1.5: our own fit in Chebyshev's points, relative
+# error 6e-17
+_DIGAMMA_NEAR = (
+    0.951055876031833, -0.4236274212814606, 0.2405424842407739, -0.14840492305388006,
+    0.09498872445498366, -0.06192213327556183, 0.04076083381023946,
+    -0.02697579665686472, 0.017907252496345213, -0.011908220169786002,
+    0.007926943794456376, -0.0052799364178857415, 0.0035190141649363805,
+    -0.0023455016279107115, 0.0015565879761797945, -0.0010364227247828023,
+    0.0007234757252061551, -0.00048606417050412354, 0.00022695205071257896,
+    -0.00014460384609240088, 0.0002599100450715037, -0.00017837342400462423
+)  # fmt: skip
+# ψ⁽ᵏ⁾/k! at its zero -0.504…, from k = 1 on
 _ROOTS = {
-    "right": (
-        1.4616321449683622, 9.549995429965697e-17,
-        0.9676722454476212, -0.4427631689835921, 0.258499760955651, -0.16394270544240652,
-        0.10782405069126237, -0.07219956125645471, 0.04880428816414311, -0.03316112647484736,
-        0.022597648232218104, -0.01542476590494896, 0.010538791616612175, -0.007204534386356869,
-        0.004926781395729853, -0.003369801655439328, 0.002305126326734928, -0.0015769367714301972,
-        0.0010788252019162967, -0.0007380709389960052, 0.000504953265834602,
-        -0.0003454680251063077, 0.00023635601564027053, -0.00016170622091974803,
-        0.0001106337276874741, -7.569179582195066e-05,
-    ),
     "left": (
         -0.5040830082644554, -8.15428206243813e-18,
         8.939798558792134, -0.8093454625306507, 32.258572064915505, -2.761011648790828,
@@ -391,6 +497,73 @@ _BERNOULLI = (
     1 / 74724249600, -3617 / 10670622842880000,
 )  # fmt: skip
 
+
+def _sparing(name: str, body: str, power: str = "-fabs@(x)") -> dict[str, str]:
+    """A function of x and of `long_e`, e to a power times a large power of two, 1/SPARE."""
+    return {
+        name: f"""real {name}@(real x) {{
+  const real long_e = ad_spared_exp@({power});
+{body}
+}}"""
+    }
+
+
+MISH_DERIVATIVES = range(2, 7)
+
+
+def _mish_derivatives() -> dict[str, str]:
+    """The n-th derivative of x g(x): quotients of polynomials in u = exp(-|x|)."""
+    return {
+        name: text
+        for n in MISH_DERIVATIVES
+        for name, text in _sparing(
+            f"ad_mish_derivative{n}",
+            f"""  const real u = long_e * SPARE, b = ad_bend@(x, 800);
+  const real below = x < 0 ? (u + 2) * u + 2 : (2 * u + 2) * u + 1;
+  const real before = x < 0 ? {" : ".join(map(_whole_horner, gate_sides(n - 1)))};
+  const real gate = x < 0 ? {" : ".join(map(_whole_horner, gate_sides(n)))};
+  const real result = before * {n}{" / below" * n} + b * (gate{" / below" * (n + 1)});
+  return x < 0 ? result * long_e * SPARE : result;""",
+        ).items()
+    }
+
+
+def _whole_horner(coefficients: Iterable[int]) -> str:
+    """Σ cₖ uᵏ with whole coefficients, as a text for both types."""
+    highest, *rest = reversed(list(coefficients))
+    text = f"{highest}.0@"
+    for c in rest:
+        text = f"({text} * u + {c}.0@)"
+    return text
+
+
+INVERSE_POWERS = range(1, 9)
+
+
+def _inverse_powers() -> dict[str, str]:
+    """cos(nθ)/rⁿ and sin(nθ)/rⁿ of (x, y): powers of the direction, of which no part overflows."""
+    return {
+        f"ad_inverse_{part}{n}": f"""real ad_inverse_{part}{n}@(real y, real x) {{
+  const int none = (y == 0) & (x == 0), idle = none | (fabs@(y) == (real)__builtin_inf())
+      | (fabs@(x) == (real)__builtin_inf());
+  const real r = hypot@(idle ? 1 : y, idle ? 1 : x);
+  const real c1 = (idle ? 0 : x) / r, s1 = (idle ? 0 : y) / r;
+{_repeated_from(2, n, "const real c# = c@ * c1 - s@ * s1, s# = c@ * s1 + s@ * c1;")}
+  return {part[0]}{n}{" / r" * n};
+}}"""
+        for n in INVERSE_POWERS
+        for part in ("cosine", "sine")
+    }
+
+
+def _repeated_from(first: int, last: int, text: str) -> str:
+    """Statements that take the last turn's values (`c@`) to the next (`c#`), written out."""
+    turns = range(first, last + 1)
+    return "\n".join(
+        "  " + re.sub(r"\b([cs])@", rf"\g<1>{k - 1}", text).replace("#", str(k)) for k in turns
+    )
+
+
 _REALS = {
     # a b + c, rounded once where that is quick
     "ad_times_plus": """real ad_times_plus@(real a, real b, real c) {
@@ -429,11 +602,6 @@ _REALS = {
     "ad_upto": "real ad_upto@(real x, real high) { return high < x ? high : x; }",
     "ad_bend": "real ad_bend@(real x, real most) {"
     " return x > most ? most : x < -most ? -most : x; }",
-    # for x below 40
-    "ad_short_exp": """real ad_short_exp@(real x) {
-  const real long_exp = ad_long_exp@(ad_from@(x, sizeof(real) == 4 ? -104 : -746));
-  return long_exp * (sizeof(real) == 4 ? 0x1p-64@ : 0x1p-512@);
-}""",
     "ad_expit": """real ad_expit@(real x) {
   const real e = ad_short_exp@(-fabs@(x));
   return (x < 0 ? e : 1) / (1 + e);
@@ -451,9 +619,41 @@ _REALS = {
   return g * (y * (1 - y));
 }""",
     "ad_is_flat": "real ad_is_flat@(real g, real x, real y) { return !(y <= 0.75@); }",
-    "ad_silu_slope": """real ad_silu_slope@(real x) {
-  const real s = ad_expit@(x);
-  return s * (1 + ad_bend@(x, 800) * (1 - s));
+    # a product with e⁻ˣ where that alone would leave the range of numbers: with a power of two
+    **_sparing(
+        "ad_silu",
+        """  const real e = long_e * SPARE, d = 1 / (1 + e);
+  const real left = (x < -800 ? -800 : x) * long_e * d * SPARE;
+  return x < 0 ? left : x * d;""",
+    ),
+    **_sparing(
+        "ad_silu_slope",
+        """  const real e = long_e * SPARE, d = 1 / (1 + e), b = ad_bend@(x, 800);
+  const real left = (1 + b * d) * long_e * d * SPARE;
+  return x < 0 ? left : d * (1 + b * (e * d));""",
+    ),
+    "ad_softplus_of_product": """real ad_softplus_of_product@(real x, real factor) {
+  const real z = x * factor, rest = fma@(x, factor, -z), e = ad_short_exp@(-fabs@(z));
+  const real more = (rest - rest == 0 ? rest : 0) * ((z < 0 ? e : 1) / (1 + e));
+  return log1p@(e) + (z < 0 ? 0 : z) + more;
+}""",
+    # exp(-|x factor|), of all digits of the product
+    "ad_fallen_product": """real ad_fallen_product@(real x, real factor) {
+  const real z = x * factor, rest = copysign@(1, z) * fma@(x, factor, -z);
+  const real e = ad_short_exp@(-fabs@(z));
+  return e - e * (rest - rest == 0 ? rest : 0);
+}""",
+    "ad_expit_of_product": """real ad_expit_of_product@(real x, real factor) {
+  const real e = ad_fallen_product@(x, factor);
+  return (x * factor < 0 ? e : 1) / (1 + e);
+}""",
+    "ad_expit_slope_of_product": """real ad_expit_slope_of_product@(real x, real factor) {
+  const real e = ad_fallen_product@(x, factor), below = 1 + e;
+  return e / (below * below);
+}""",
+    "ad_exp_of_quotient": """real ad_exp_of_quotient@(real x, real divisor) {
+  const real q = x / divisor, rest = fma@(-q, divisor, x) / divisor, e = ad_exp@(q);
+  return e + e * (rest - rest == 0 ? rest : 0);
 }""",
     "ad_softplus": """real ad_softplus@(real x) {
   return log1p@(ad_short_exp@(-fabs@(x))) + (x < 0 ? 0 : x);
@@ -461,20 +661,38 @@ _REALS = {
     "ad_log_sigmoid": """real ad_log_sigmoid@(real x) {
   return (x > 0 ? 0 : x) - log1p@(ad_short_exp@(-fabs@(x)));
 }""",
+    "ad_logistic_loss_slope": """real ad_logistic_loss_slope@(real x, real t) {
+  const real e = ad_short_exp@(-fabs@(x));
+  return (x < 0 ? (1 - t) * e - t : (1 - t) - t * e) / (1 + e);
+}""",
+    # (p - t) / (p (1 - p)), of which the largest number is the bound; log p ends at -100
+    "ad_cross_entropy_slope": """real ad_cross_entropy_slope@(real p, real t) {
+  const real most = (real)(sizeof(real) == 4 ? 3.4028234663852886e38 : 1.7976931348623157e308);
+  const int low = p <= (real)3.720075976020836e-44, high = p == 1;
+  const real hit = low ? 1 : p, miss = high ? 1 : 1 - p;
+  const real inner = ad_bend@((p - t) / hit / miss, most);
+  const real at_zero = (1 - t) / miss - t * 1e12@, at_one = (1 - t) * 1e12@ - t / hit;
+  return low ? at_zero : high ? at_one : inner;
+}""",
     "ad_logistic_loss": """real ad_logistic_loss@(real x, real t) {
   const real linear = (x > 0 ? 1 - t : -t) * x;
   return log1p@(ad_short_exp@(-fabs@(x))) + linear;
 }""",
     # tanh(log(1 + n)) = w / (w + 2), w = n (n + 2)
-    "ad_mish": """real ad_mish@(real x) {
-  const real n = ad_short_exp@(x > 40 ? 40 : x), w = n * (n + 2);
-  return (x < -800 ? -800 : x) * (w / (w + 2));
-}""",
-    "ad_mish_slope": """real ad_mish_slope@(real x) {
-  const real n = ad_short_exp@(x > 40 ? 40 : x), w = n * (n + 2), below = w + 2;
-  const real s = n / (1 + n);
-  return w / below + ad_bend@(x, 800) * s * (4 * (w + 1)) / (below * below);
-}""",
+    **_sparing(
+        "ad_mish",
+        """  const real n = long_e * SPARE, w = n * (n + 2), part = (n + 2) / (w + 2);
+  const real left = (x < -800 ? -800 : x) * long_e * part * SPARE;
+  return x < 0 ? left : x * (w / (w + 2));""",
+        "ad_upto@(x, 40)",
+    ),
+    **_sparing(
+        "ad_mish_slope",
+        """  const real n = long_e * SPARE, below = n * (n + 2) + 2;
+  const real part = (n + 2) / below + ad_bend@(x, 800) * (4 * ((1 + n) / below / below));
+  return x < 0 ? part * long_e * SPARE : part * n;""",
+        "ad_upto@(x, 40)",
+    ),
     # erfc(z) / 2 at z = -x / √2, with what rounding z left out: it costs x² ulp in the tail
     "ad_ndtr": """real ad_ndtr@(real x) {
   const real root = 0.70710678118654752440@, z = -x * root;
@@ -487,16 +705,6 @@ _REALS = {
   const real b = ad_bend@(x, 40);
   return ad_ndtr@(x) + b * (ad_half_bell@(x) * 0.3989422804014327@);
 }""",
-    "ad_gelu_gate": """real ad_gelu_gate@(real x) {
-  return ad_expit@(1.5957691216057308@ * x * (1 + 0.044715@ * (x * x)));
-}""",
-    "ad_gelu_tanh": """real ad_gelu_tanh@(real x) {
-  return (x < -800 ? -800 : x) * ad_gelu_gate@(ad_bend@(x, 40));
-}""",
-    "ad_gelu_tanh_slope": """real ad_gelu_tanh_slope@(real x) {
-  const real b = ad_bend@(x, 40), g = ad_gelu_gate@(b);
-  return g + b * (g * (1 - g) * (1.5957691216057308@ * (1 + 0.134145@ * (b * b))));
-}""",
     "ad_logaddexp": """real ad_logaddexp@(real a, real b) {
   const real d = a == b ? 0 : fabs@(a - b);
   return ad_max@(a, b) + log1p@(ad_short_exp@(-d));
@@ -507,7 +715,8 @@ _REALS = {
 }""",
     # two equal infinities give 0 if negative and 1 if positive
     "ad_exp_difference": """real ad_exp_difference@(real a, real b) {
-  const real e = ad_exp@(a - b);
+  const real plain = ad_exp@(a - b), rest = plain * ad_left_out@(a, b);
+  const real e = rest - rest == 0 ? plain + rest : plain;
   return (a == b) & (fabs@(b) == __builtin_inf@()) ? (b > 0 ? (real)1 : (real)0) : e;
 }""",
     "ad_xlogy": """real ad_xlogy@(real x, real y) {
@@ -524,20 +733,78 @@ _REALS = {
 }""",
     "ad_lerp": """real ad_lerp@(real a, real b, real w) {
   const real step = b - a;
-  return fabs@(w) < 0.5@ ? a + w * step : b - step * (1 - w);
+  return w < 0.5@ ? a + w * step : b - step * (1 - w);
 }""",
     # exp(factor x²) for a power of two `factor`: rounding x² alone costs x² ulp
     "ad_exp_square": """real ad_exp_square@(real x, real factor) {
   const real square = x * x, rest = fma@(x, x, -square);
   return exp@(factor * square) * (1 + factor * (rest - rest == 0 ? rest : 0));
 }""",
-    # x / r², divided by r twice: r² would overflow long before r does
-    "ad_atan2_slope": """real ad_atan2_slope@(real y, real x) {
-  const int none = (y == 0) & (x == 0), idle = none | (fabs@(y) == (real)__builtin_inf())
-      | (fabs@(x) == (real)__builtin_inf());
-  const real r = hypot@(idle ? 1 : y, idle ? 1 : x);
-  return (idle ? 0 : x) / r / r;
+    **_inverse_powers(),
+    **_mish_derivatives(),
+    "ad_hypot_slope": """real ad_hypot_slope@(real factor, real x, real y) {
+  const real r = hypot@(x, y);
+  return factor * (x / (r == 0 ? 1 : r));
 }""",
+    # what rounding leaves out of a - b (Knuth's); nothing where it is infinite
+    "ad_left_out": """real ad_left_out@(real a, real b) {
+  const real d = a - b, moved = d - a, rest = (a - (d - moved)) - (b + moved);
+  return rest - rest == 0 ? rest : 0;
+}""",
+    # x to the power p + rest, times a factor
+    "ad_power_derivative": """real ad_power_derivative@(real x, real factor, real p, real rest) {
+  const real half = pow@(fabs@(x), 0.5@ * p), y = factor * half * half;
+  const real near = y * (1 + rest * log@(x)), turns = p - 2 * floor@(0.5@ * p);
+  const real left = turns == 0 ? y : turns == 1 ? -y : (real)__builtin_nan("");
+  const real right = (rest != 0) & (x > 0) & (x < (real)__builtin_inf()) ? near : y;
+  return factor == 0 ? 0 : x < 0 ? left : right;
+}""",
+    # x to the power p - n, times a factor
+    "ad_tensor_power": """real ad_tensor_power@(real x, real p, real n, real factor) {
+  return ad_power_derivative@(x, factor, p - n, ad_left_out@(p, n));
+}""",
+    "ad_tanh_slope": """real ad_tanh_slope@(real x) {
+  const real e = ad_short_exp@(-2 * fabs@(x)), below = 1 + e;
+  return 4 * e / (below * below);
+}""",
+    # 1 / (1 + x²), by 1/x beyond 1
+    "ad_atan_slope": """real ad_atan_slope@(real x) {
+  const int far = fabs@(x) > 1;
+  const real y = far ? 1 / x : x, s = y * y;
+  return (far ? s : 1) / (1 + s);
+}""",
+    # x / (1 + x²), the same of x and of 1/x
+    "ad_atan_decay": """real ad_atan_decay@(real x) {
+  const real y = fabs@(x) > 1 ? 1 / x : x;
+  return y / (1 + y * y);
+}""",
+    "ad_asinh_slope": """real ad_asinh_slope@(real x) {
+  const real size = fabs@(x), near = sqrt@(1 + x * x);
+  return 1 / (size < 1e8@ ? near : size);
+}""",
+    # exp(-|a - b|): the difference to twice the precision, since exp turns digits into magnitude
+    "ad_fallen": """real ad_fallen@(real a, real b) {
+  const real d = a == b ? 0 : a - b, small = ad_short_exp@(-fabs@(d));
+  return small - small * (copysign@(1, d) * ad_left_out@(a, b));
+}""",
+    "ad_fallen2": """real ad_fallen2@(real a, real b) {
+  const real d = a == b ? 0 : a - b, small = exp2@(-fabs@(d));
+  return small - small * (0.6931471805599453@ * copysign@(1, d) * ad_left_out@(a, b));
+}""",
+    **{
+        f"ad_share{base}": f"""real ad_share{base}@(real a, real b) {{
+  const real e = ad_fallen{base}@(a, b);
+  return (a < b ? e : 1) / (1 + e);
+}}"""
+        for base in ("", "2")
+    },
+    **{
+        f"ad_share_slope{base}": f"""real ad_share_slope{base}@(real a, real b) {{
+  const real e = ad_fallen{base}@(a, b), below = 1 + e;
+  return e / (below * below);
+}}"""
+        for base in ("", "2")
+    },
     # Whether the quotient may have more digits than a number: then a loop of fmod() itself.
     "ad_is_far": """real ad_is_far@(real a, real b) {
   return !(fabs@(a / b) < (sizeof(real) == 4 ? 0x1p23 : 0x1p52)) | (b - b != 0);
@@ -662,13 +929,16 @@ _BITS = {
 }
 
 _DOUBLES = {
-    # n-th derivative of exp(-a x²): gₙ₊₁ = -2a (x gₙ + n gₙ₋₁); all underflow beyond 100
+    # n-th derivative of exp(-a x²): gₙ₊₁ = -2a (x gₙ + n gₙ₋₁); all underflow beyond 100, and
+    # before that the exponential may be too small where its products are not
     **{
         f"ad_bell{n}": f"""double ad_bell{n}(double x, double a) {{
-  const double y = fabs(x) > 100 ? 0 : x;
-  double before = 0, now = ad_exp_square(y, -a);
+  const double y = fabs(x) > 100 ? 0 : x, square = y * y, rest = fma(y, y, -square);
+  const double power = a * square, shift = power > 600 ? 100 : 0;
+  double before = 0, now = exp(shift - power) * (1 - a * rest);
 {_repeated(n, "const double g# = -2 * a * (y * now + # * before); before = now; now = g#;")}
-  return fabs(x) > 100 ? 0 : now;
+  const double back = power > 600 ? {math.exp(-100)!r} : 1;
+  return fabs(x) > 100 ? 0 : now * back;
 }}"""
         for n in range(9)
     },
@@ -782,41 +1052,52 @@ _DOUBLES = {
 }""",
     "ad_y1_slope": "double ad_y1_slope(double x) {"
     " return x == 0 ? __builtin_inf() : ad_y0(x) - ad_y1(x) / x; }",
-    # e^{-|x|} I₀(x) and e^{-|x|} I₁(x): power series, and asymptotic from 25 on
+    # e^{-|x|} I₀(x) and e^{-|x|} I₁(x)
     "ad_i0e": f"""double ad_i0e(double x) {{
-  const double s = fabs(x), n = s < 25 ? s : 25, t = 0.25 * n * n, u = 1 / (s > 25 ? s : 25);
-  const double near = exp(-n) * ({_bessel_series(0)});
-  const double far = 0.3989422804014327 * sqrt(u) * ({_bessel_far(0)});
-  return s < 25 ? near : s >= 25 ? far : x;
+  const double s = fabs(x), n = s < 8 ? s : 8, t = 0.25 * n * n, u = 1 / (s > 8 ? s : 8);
+  const double near = exp(-n) * ({_bessel_series(0)}), v = 16 * u - 1;
+  const double far = sqrt(u) * ({_horner("v", _BESSEL_FAR[0])});
+  return s < 8 ? near : s >= 8 ? far : x;
 }}""",
     "ad_i1e": f"""double ad_i1e(double x) {{
-  const double s = fabs(x), n = s < 25 ? s : 25, t = 0.25 * n * n, u = 1 / (s > 25 ? s : 25);
-  const double near = 0.5 * n * exp(-n) * ({_bessel_series(1)});
-  const double far = 0.3989422804014327 * sqrt(u) * ({_bessel_far(1)});
-  return s < 25 ? copysign(near, x) : s >= 25 ? copysign(far, x) : x;
+  const double s = fabs(x), n = s < 8 ? s : 8, t = 0.25 * n * n, u = 1 / (s > 8 ? s : 8);
+  const double near = 0.5 * n * exp(-n) * ({_bessel_series(1)}), v = 16 * u - 1;
+  const double far = sqrt(u) * ({_horner("v", _BESSEL_FAR[1])});
+  return s < 8 ? copysign(near, x) : s >= 8 ? copysign(far, x) : x;
 }}""",
-    # e^x by halves: it overflows before the product does
-    "ad_i0": """double ad_i0(double x) {
-  const double half = exp(0.5 * fabs(x)), y = ad_i0e(x);
-  return fabs(x) == __builtin_inf() ? __builtin_inf() : y * half * half;
-}""",
-    "ad_i1": """double ad_i1(double x) {
-  const double half = exp(0.5 * fabs(x)), y = ad_i1e(x);
-  return fabs(x) == __builtin_inf() ? x : y * half * half;
-}""",
-    # upwards to 10, then the asymptotic series; on the left ψ(1-x) - π cot πx; near its zeros,
-    # where these cancel, by Taylor series
+    # e^x by halves where it overflows before the product does
+    "ad_i0": f"""double ad_i0(double x) {{
+  const double s = fabs(x), n = s < 8 ? s : 8, t = 0.25 * n * n, u = 1 / (s > 8 ? s : 8);
+  const double v = 16 * u - 1, most = s > 720 ? 720 : s, part = most > 700 ? 0.5 * most : most;
+  const double near = {_bessel_series(0)}, e = exp(part), rest = most > 700 ? e : 1;
+  const double far = sqrt(u) * ({_horner("v", _BESSEL_FAR[0])}) * e * rest;
+  return s < 8 ? near : s >= 8 ? far : x;
+}}""",
+    "ad_i1": f"""double ad_i1(double x) {{
+  const double s = fabs(x), n = s < 8 ? s : 8, t = 0.25 * n * n, u = 1 / (s > 8 ? s : 8);
+  const double v = 16 * u - 1, most = s > 720 ? 720 : s, part = most > 700 ? 0.5 * most : most;
+  const double near = 0.5 * n * ({_bessel_series(1)}), e = exp(part), rest = most > 700 ? e : 1;
+  const double far = sqrt(u) * ({_horner("v", _BESSEL_FAR[1])}) * e * rest;
+  return s < 8 ? copysign(near, x) : s >= 8 ? copysign(far, x) : x;
+}}""",
+    # on [1, 2] a fit, to which (0, 4) is brought; beyond upwards to 10 and the asymptotic series;
+    # on the left ψ(1-x) - π cot πx, and next to a zero, where these cancel, Taylor's series
     "ad_digamma": f"""double ad_digamma(double x) {{
-  const double start = x < 0.5 ? 1 - x : x;
-  double y = start, above = 0;
-{_repeated(10, "above += y < 10 ? 1 / y : 0; y += y < 10 ? 1 : 0;")}
+  const double start = x > 0 ? x : 1 - x, low = start < 4 ? start : 1;
+  const double up = low < 2 ? low : low - 1, z = low < 1 ? low + 1 : low < 3 ? up : low - 2;
+  const double one = low < 1 ? -low : low < 2 ? __builtin_inf() : low - 1;
+  const double two = low < 3 ? __builtin_inf() : low - 2, v = z - 1.5;
+  const double fit = {_horner("v", _DIGAMMA_NEAR)};
+  const double fitted = ((z - 1.4616321449683622) - 9.549995429965697e-17) * fit;
+  const double near = 1 / one + 1 / two + fitted;
+  double y = start < 4 ? 4 : start, above = 0;
+{_repeated(6, "above += y < 10 ? 1 / y : 0; y += y < 10 ? 1 : 0;")}
   const double u = 1 / (y * y);
   const double tail = u * ({_horner("u", _DIGAMMA_TAIL)});
-  const double right = log(y) - 0.5 / y - tail - above;
+  const double right = start < 4 ? near : log(y) - 0.5 / y - tail - above;
   const double n = rint(x), f = x - n, turned = 3.141592653589793 / tan(3.141592653589793 * f);
-  const double away = x < 0.5 ? right - (fabs(f) == 0.5 ? 0 : turned) : right;
-  const double first = ad_digamma_right(x), second = ad_digamma_left(x);
-  const double value = fabs(x - 1.46) < 0.25 ? first : fabs(x + 0.504) < 0.1 ? second : away;
+  const double away = x > 0 ? right : right - (fabs(f) == 0.5 ? 0 : turned);
+  const double value = fabs(x + 0.504) < 0.1 ? ad_digamma_left(x) : away;
   const double pole = x == 0 ? -copysign(__builtin_inf(), x) : __builtin_nan("");
   return (x <= 0) & (f == 0) ? pole : x == __builtin_inf() ? x : value;
 }}""",
@@ -853,9 +1134,13 @@ def _zeta(n: int) -> str:
     corrections = [b * math.prod(range(n + 1, n + 2 + 2 * j)) for j, b in enumerate(_BERNOULLI)]
     return f"""double ad_zeta{n}(double x) {{
   double total = 0;
-{_repeated(12, f"const double i# = 1 / (x + #); total += {_power('i#', n + 1)};")}
-  const double u = 1 / (x + 12), t = u * u, tail = {_horner("t", corrections)};
-  return {math.factorial(n)}.0 * (total + ((tail * u + 0.5) * u + {1 / n!r}) * {_power("u", n)});
+{_repeated(11, f"const double y# = x + (11 - #); total += 1 / ({_power('y#', n + 1)});")}
+  const double end = x + 12, u = 1 / end, t = u * u, lost = (12 - (end - x)) * u;
+  const double tail = (({_horner("t", corrections)}) * u + 0.5) * u + {1 / n!r};
+  const double far = tail * (1 - {n} * lost) / ({_power("end", n)});
+  const double y = x + 0, first = 1 / ({_power("y", n + 1)});
+  const double less = far < first ? far : first, more = far < first ? first : far;
+  return {math.factorial(n)}.0 * ((total + less) + more);
 }}"""
 
 
@@ -883,7 +1168,9 @@ _MADE = {
 def _both(name: str, text: str) -> dict[str, str]:
     real = re.compile(r"\breal\b")
     return {
-        name + suffix: real.sub(c_type, text.replace("@", suffix))
+        name + suffix: real.sub(c_type, text.replace("@", suffix)).replace(
+            "SPARE", f"{2.0 ** -_SPARE[suffix]!r}{suffix}"
+        )
         for c_type, suffix in (("double", ""), ("float", "f"))
     }
 
@@ -908,6 +1195,10 @@ FUNCTIONS = {
     **_BITS,
     **{f"ad_when{suffix}": _when(suffix) for suffix in ("f", "")},
     **{f"ad_exp{suffix}": _exponential(suffix) for suffix in ("f", "")},
+    **{f"ad_short_exp{suffix}": _without_spare(suffix) for suffix in ("f", "")},
+    **{f"ad_spared_exp{suffix}": _with_spare(suffix) for suffix in ("f", "")},
+    **{f"ad_tanhshrink{suffix}": _tanhshrink(suffix) for suffix in ("f", "")},
+    **{f"{k}{suffix}": v for suffix in ("f", "") for k, v in _gelu_tanh(suffix).items()},
     **{f"ad_tanh{suffix}": _tanh(suffix) for suffix in ("f", "")},
     **{
         name + suffix: _short_exponential(name, suffix)
@@ -993,17 +1284,17 @@ def _needed(body: str) -> tuple[dict[str, str], set[str]]:
     names of all that it calls.
     """
     ours: dict[str, str] = {}
-    replaced = _BESIDE_SINES if _SINES & {*_CALL.findall(body)} else {}
-
-    def visit(text: str) -> None:
-        for name in dict.fromkeys(_OURS.findall(text)):
-            if name not in ours and (found := replaced.get(name) or text_of(name)):
-                ours[name] = found  # now, since it may call itself
-                visit(found.partition("{")[2])
-                ours[name] = ours.pop(name)  # after those that it calls
-
-    visit(body)
+    _add_called(body, _BESIDE_SINES if _SINES & {*_CALL.findall(body)} else {}, ours)
     return ours, {name for text in (body, *ours.values()) for name in _CALL.findall(text)}
+
+
+def _add_called(text: str, replaced: dict[str, str], ours: dict[str, str]) -> None:
+    """Add the texts of the functions that a text calls, each after those that it calls itself."""
+    for name in dict.fromkeys(_OURS.findall(text)):
+        if name not in ours and (found := replaced.get(name) or text_of(name)):
+            ours[name] = found  # now, since it may call itself
+            _add_called(found.partition("{")[2], replaced, ours)
+            ours[name] = ours.pop(name)
 
 
 def counts_digits(body: str) -> bool:

@@ -52,7 +52,7 @@ class Fused:
         self.known: dict[Any, tuple[Loop, Parts] | None] = {}  # by dtypes and other arguments
 
     def __call__(self, *values: Any) -> Any:
-        key = tuple([v.dtype.num if type(v) is np.ndarray else (type(v), v) for v in values])
+        key = tuple([v.dtype.num if type(v) is np.ndarray else _key(v) for v in values])
         try:
             found = self.known[key]
         except KeyError:
@@ -88,6 +88,12 @@ class Fused:
             return None
         # what is no operand of the loop stands in its text as a number
         return found, {name: part for name, part in parts.items() if name in found.operands}
+
+
+def _key(value: Any) -> Any:
+    """What tells one argument from another: 1 and True are two, and so are 0.0 and -0.0."""
+    has_sign = isinstance(value, complex) or (isinstance(value, float) and value == 0)
+    return (type(value), value, str(value)) if has_sign else (type(value), value)
 
 
 def _without_parts(
@@ -229,6 +235,17 @@ class _Writer:
             raise _NoText
         return self.term(node.body if test.value else node.orelse)
 
+    def of_BoolOp(self, node: ast.BoolOp) -> _Term:
+        """Conditions that are known beforehand."""
+        wanted = isinstance(node.op, ast.Or)
+        for part in node.values:
+            test = self.term(part)
+            if test.kind != "constant":
+                raise _NoText
+            if bool(test.value) is wanted:
+                return test
+        return test
+
     def of_Call(self, node: ast.Call) -> _Term:
         keywords = {k.arg: k.value for k in node.keywords if k.arg is not None}
         if isinstance(node.func, ast.Name):
@@ -238,6 +255,8 @@ class _Writer:
         raise _NoText
 
     def operator(self, name: str, args: list[ast.expr], keywords: dict[str, ast.expr]) -> _Term:
+        if name == "is_complex":
+            return _Term("constant", "", self.is_complex)
         if name == "conj" and len(args) == 1:
             found = self.term(args[0])
             if not self.is_complex:
@@ -269,6 +288,8 @@ class _Writer:
         row = TABLE.row(name, overload)
         arguments = row.schema.arguments
         if not row.promoted_tensors or len(positional) > len(arguments):
+            return None
+        if named.keys() - set(row.schema.names):
             return None
         if self.is_complex and row.promote == "real":
             return None

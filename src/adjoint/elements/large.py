@@ -9,23 +9,35 @@ the row's NumPy kernel computes, with the same results to rounding.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.dtypes import NAMES, OF
+from adjoint.core.promotion import NUMBERS, element
 from adjoint.elements import functions, language
 from adjoint.elements.numbers import suffix as suffix_of
 from adjoint.native.copies import write
 from adjoint.native.loops import LARGE, STORED, Loop, kind_of
 from adjoint.table.rows import Row
 
-__all__ = ["COMPUTED", "LARGE", "Large", "can_write", "has_text", "loop_of", "write"]
+__all__ = [
+    "COMPUTED",
+    "FEW",
+    "LARGE",
+    "Large",
+    "can_write",
+    "has_text",
+    "loop_of",
+    "pays_early",
+    "write",
+]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
+FEW = 32  # elements from which a native call pays where each of them takes loops and branches
 _MOST_TEXTS = 6  # of one row and dtype: a text that depends on a number is not built for each
 _MOST_CALLS = 256  # kinds of calls that a row remembers
 _LARGE_OF_BYTES = 1 << 17  # elements of one byte, of which NumPy computes 64 at once
@@ -35,6 +47,12 @@ _NUMBERS = {
     "whole": (int, bool),
     "real": (int, float, bool),
     "complex": (int, float, bool, complex),
+}
+
+
+_PARTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
+    "real": lambda v: (v,),
+    "complex": lambda v: (v.real, v.imag),
 }
 
 
@@ -53,6 +71,11 @@ def can_write(row: Row) -> bool:
         and not row.schema.mutates
         and not any(a.type.is_list for a in row.schema.tensors)
     )
+
+
+def pays_early(row: Row) -> bool:
+    """Whether an element takes loops and branches, so that native code pays for few of them."""
+    return row.texts.get("native") == "early"
 
 
 class Large:
@@ -74,7 +97,10 @@ class Large:
         arrays = [values[i] for i in self.tensors]
         others = [values[i] for i in self.others]
         kinds = [a if a is None else a.dtype.num for a in arrays]
-        key = (*kinds, *others, *map(type, others))
+        types = [*map(type, others)]
+        key = (*kinds, *others, *types)
+        if others and (0.0 in others or complex in types):  # 0.0 == -0.0
+            key = (*key, *map(str, others))
         try:
             found = self.known[key]
         except KeyError:
@@ -100,6 +126,7 @@ class Large:
         if operands is None:
             return None
         dtype = next(d for n, d in operands.items() if n in self.promoted)
+        values = self._rounded(values, dtype)
         given = dict(zip(self.names, values, strict=True))
         text = language.expression(self.row, COMPUTED.get(dtype, dtype), given)
         numbers = self._numbers(values, kind_of(STORED[dtype][1]))
@@ -113,6 +140,16 @@ class Large:
                 return None
             loops[text] = self._loop(text, operands, dtype)
         return loops[text], numbers
+
+    def _rounded(self, values: Sequence[Any], dtype: str) -> list[Any]:
+        """The arguments, with numbers beside halves as elements of these, as NumPy has them."""
+        if dtype not in COMPUTED or self.row.has_wide_numbers:
+            return [*values]
+        promoted = {a.name for a in self.row.promoted}
+        return [
+            element(v, NAMES[dtype]) if type(v) in NUMBERS and n in promoted else v
+            for n, v in zip(self.names, values, strict=True)
+        ]
 
     def _operands(self, arrays: Sequence[Any]) -> dict[str, str] | None:
         """The dtypes of the arrays: one for those that are computed with, and conditions."""
@@ -130,9 +167,12 @@ class Large:
         if any(type(v) not in known and v is not None and type(v) is not str for v in found):
             return None
         numbers = [v if type(v) in known else 0 for v in found]
-        if kind == "complex":
-            return [part for v in numbers for part in (v.real, v.imag)]
-        return [_as_word(v) for v in numbers] if kind == "whole" else numbers
+        if kind == "whole":
+            return [_as_word(v) for v in numbers]
+        try:
+            return [float(part) for v in numbers for part in _PARTS[kind](v)]
+        except OverflowError:  # a whole number beyond float64: the NumPy kernel says so
+            return None
 
     def _loop(self, text: str, operands: dict[str, str], dtype: str) -> Loop:
         others = [self.names[i] for i in self.others]

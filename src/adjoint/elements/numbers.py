@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
+from adjoint.core.promotion import element
 from adjoint.core.sizes import is_open
 
 C_TYPES = {
@@ -60,10 +61,9 @@ def narrowed(text: str, dtype: str) -> str:
     return f"ad_to_{C_TYPES[dtype]}({text})" if dtype in HALVES else text
 
 
-def _bits_of_half(value: float, c_type: str) -> int:
-    kind = {"half_bits": np.dtype(np.float16), "bfloat_bits": dtypes.bfloat16.np}[c_type]
-    with np.errstate(over="ignore"):
-        return int(np.asarray(value).astype(np.float32).astype(kind).view(np.uint16))
+def _bits_of_half(value: Any, c_type: str) -> int:
+    dtype = {"half_bits": dtypes.float16, "bfloat_bits": dtypes.bfloat16}[c_type]
+    return int(np.asarray(element(value, dtype), dtype.np).view(np.uint16))
 
 
 def literal(value: Any, c_type: str) -> str:
@@ -80,7 +80,8 @@ def literal(value: Any, c_type: str) -> str:
         real, imaginary = (literal(x, part) for x in (number.real, number.imag))
         return f"__builtin_complex({real}, {imaginary})"
     if c_type in ("float", "double"):
-        number = float(value)
+        # 0.1f is the float nearest to 0.1, and not always that nearest to the double 0.1
+        number = element(value, dtypes.named("float32" if c_type == "float" else "float64"))
         ending = suffix(c_type)
         if math.isnan(number):
             return f"NAN_{c_type}"

@@ -11,9 +11,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from adjoint.elements.called import MOST
-from adjoint.elements.functions import POLYGAMMAS
+import numpy as np
+
+from adjoint.core.powers import falling_power
+from adjoint.elements.functions import INVERSE_POWERS, MISH_DERIVATIVES, POLYGAMMAS
 from adjoint.elements.numbers import BITS, C_TYPES, REAL, literal, wrapped
+from adjoint.native.called import MOST
 
 Arguments = Mapping[str, Any]
 
@@ -60,9 +63,23 @@ def power(given: Arguments, dtype: str) -> str | None:
         return None
     if abs(exponent) in (1, 2, 3, 4):
         product = _product(int(abs(exponent)))
-        return product if exponent > 0 else f"1 / ({product})"
+        # inverses first: a product would leave the range of numbers before its inverse does
+        return product if exponent > 0 else product.replace("self", "(1 / self)")
     roots = {0: "1", 0.5: "sqrt@(self)"}
     return roots.get(exponent, "pow@(self, exponent)")
+
+
+def power_derivative(given: Arguments, dtype: str) -> str | None:
+    """A factor between two halves of a power; beside it the digits that rounding p - n loses."""
+    n, exponent = given["n"], given["exponent"]
+    if dtype not in REAL or not 0 <= n <= MOST:
+        return None
+    if not isinstance(exponent, (int, float, np.generic)):
+        factors = " * ".join(["1", *(f"(exponent - {k})" for k in range(n))])
+        return f"ad_tensor_power@(self, exponent, {n}, {factors})"
+    numbers = falling_power(float(given["exponent"]), n, np.dtype(dtype).type)
+    factor, power, rest = (literal(v, C_TYPES[dtype]) for v in numbers)
+    return f"ad_power_derivative@(self, {factor}, {power}, {rest})"
 
 
 def complex_power(given: Arguments, dtype: str) -> str:
@@ -80,8 +97,10 @@ def _product(count: int) -> str:
     return "(self * self) * (self * self)" if count == 4 else " * ".join(["self"] * count)
 
 
-def lerp(given: Arguments, dtype: str) -> str:
-    if abs(given["weight"]) < 0.5:
+def lerp(given: Arguments, dtype: str) -> str | None:
+    if isinstance(given["weight"], complex):
+        return None
+    if given["weight"] < 0.5:
         return "self + weight * (end - self)"
     return "end - (end - self) * (1 - weight)"
 
@@ -93,7 +112,7 @@ def quotient(given: Arguments, dtype: str) -> str | None:
         return {None: "self / other", "floor": floor, "trunc": trunc}.get(mode)
     if mode == "floor":
         return whole_quotient(given, dtype)
-    return "self / other" if mode == "trunc" and _divisor(given, dtype) else None
+    return _by(_divisor(given, dtype), "self / other", "-self") if mode == "trunc" else None
 
 
 def _divisor(given: Arguments, dtype: str) -> int:
@@ -102,20 +121,29 @@ def _divisor(given: Arguments, dtype: str) -> int:
     return wrapped(divisor, C_TYPES[dtype]) if isinstance(divisor, int) else 0
 
 
+def _by(divisor: int, usual: str, by_minus_one: str) -> str | None:
+    """A division of whole numbers. By -1 the least number has no quotient: processors stop there,
+    though 0 - x wraps around.
+    """
+    if divisor == 0:
+        return None
+    return by_minus_one if divisor == -1 else usual
+
+
 def whole_quotient(given: Arguments, dtype: str) -> str | None:
     divisor = _divisor(given, dtype)
     sign = "<" if divisor > 0 else ">"  # of a remainder that was rounded the other way
-    return f"(self / other - (self % other {sign} 0))" if divisor else None
+    return _by(divisor, f"(self / other - (self % other {sign} 0))", "-self")
 
 
 def whole_remainder(given: Arguments, dtype: str) -> str | None:
     divisor = _divisor(given, dtype)
     sign = "<" if divisor > 0 else ">"
-    return f"(self % other + (self % other {sign} 0 ? other : 0))" if divisor else None
+    return _by(divisor, f"(self % other + (self % other {sign} 0 ? other : 0))", "(self & 0)")
 
 
 def whole_fmod(given: Arguments, dtype: str) -> str | None:
-    return "self % other" if _divisor(given, dtype) else None
+    return _by(_divisor(given, dtype), "self % other", "(self & 0)")
 
 
 def shift_left(given: Arguments, dtype: str) -> str:
@@ -225,6 +253,48 @@ def elu_backward(given: Arguments, dtype: str) -> str | None:
     return f"grad_output * (self_or_result <= 0 ? {slope} : scale)"
 
 
+def celu(given: Arguments, dtype: str) -> str | None:
+    left = "alpha * expm1@((self > 0 ? 0 : self) / alpha)"
+    return f"{left} + (self > 0 ? self : 0)" if given["alpha"] else None
+
+
+def mish_derivative(given: Arguments, dtype: str) -> str | None:
+    n = given["n"]
+    if n == 1:
+        return "ad_mish_slope@(self)"
+    return f"ad_mish_derivative{n}@(self)" if n in MISH_DERIVATIVES else None
+
+
+def gelu_gate(given: Arguments, dtype: str) -> str:
+    return "ad_gelu_gate_slope@(self)" if given["slope"] else "ad_gelu_gate@(self)"
+
+
+def softplus(given: Arguments, dtype: str) -> str:
+    """Of a product that is exact, or of one of which all digits count."""
+    if _is_exact_factor(given["beta"]):
+        near = "ad_softplus@(self * beta)"
+    else:
+        near = "ad_softplus_of_product@(self, beta)"
+    return f"(self * beta > threshold ? self : {near} / beta)"
+
+
+def softplus_backward(given: Arguments, dtype: str) -> str:
+    gate = logistic({"beta": given["beta"], "slope": False}, dtype)
+    return f"(self * beta > threshold ? grad_output : grad_output * {gate})"
+
+
+def logistic(given: Arguments, dtype: str) -> str:
+    which = "_slope" if given["slope"] else ""
+    if _is_exact_factor(given["beta"]):
+        return f"ad_expit{which}@(beta * self)"
+    return f"ad_expit{which}_of_product@(self, beta)"
+
+
+def _is_exact_factor(number: float) -> bool:
+    """Whether products with it need no rounding: a power of two."""
+    return math.frexp(number)[0] in (0.5, -0.5)
+
+
 def softshrink(given: Arguments, dtype: str) -> str | None:
     ordinary = 0 <= given["lambd"] <= 65504  # of others the kernel says whether they can be
     return "self - ad_bend@(self, lambd)" if ordinary else None
@@ -245,6 +315,31 @@ def logit_slope(given: Arguments, dtype: str) -> str:
     low, high, outside = (0.0, 1.0, '__builtin_nan("")') if eps is None else (eps, 1 - eps, "0")
     x = "((double)self)"
     return f"(({x} < {low!r}) | ({x} > {high!r}) ? {outside} : 1 / ({x} * (1 - {x})))"
+
+
+def exponential_derivative(given: Arguments, dtype: str) -> str | None:
+    """log(b)ⁿ between two halves of the power."""
+    base, n = float(given["base"]), given["n"]
+    if dtype not in REAL or not base > 0 or not 0 <= n <= MOST:
+        return None
+    half = (
+        "exp2@(0.5@ * self)" if base == 2 else f"pow@({literal(base, C_TYPES[dtype])}, 0.5@ * self)"
+    )
+    return f"{literal(math.log(base) ** n, C_TYPES[dtype])} * {half} * {half}"
+
+
+def share(given: Arguments, dtype: str) -> str:
+    return f"ad_share{'2' if given['binary'] else ''}@(self, other)"
+
+
+def share_slope(given: Arguments, dtype: str) -> str:
+    return f"ad_share_slope{'2' if given['binary'] else ''}@(self, other)"
+
+
+def inverse_power(given: Arguments, dtype: str) -> str | None:
+    """A derivative of the angle of a point."""
+    n, part = given["n"], "sine" if given["sine"] else "cosine"
+    return f"ad_inverse_{part}{n}@(self, other)" if n in INVERSE_POWERS else None
 
 
 def bell(given: Arguments, dtype: str) -> str | None:
@@ -306,7 +401,7 @@ def igamma_derivative(given: Arguments, dtype: str) -> str | None:
 
 
 def gamma_density(given: Arguments, dtype: str) -> str | None:
-    return _at_order("ad_gamma_density(self, other", given["n"])
+    return _at_order("ad_gamma_density(self, other", given["n"], given["m"])
 
 
 def polygamma_difference(given: Arguments, dtype: str) -> str | None:
@@ -319,7 +414,7 @@ def betainc_derivative(given: Arguments, dtype: str) -> str | None:
 
 
 def beta_density(given: Arguments, dtype: str) -> str | None:
-    return _at_order("ad_beta_density(a, b, x", given["i"], given["j"])
+    return _at_order("ad_beta_density(a, b, x", given["i"], given["j"], given["m"])
 
 
 def gamma_slope(given: Arguments, dtype: str) -> str | None:
@@ -331,49 +426,50 @@ def beta_slope(given: Arguments, dtype: str) -> str | None:
 
 
 def bessel_j_derivative(given: Arguments, dtype: str) -> str | None:
-    return _bessel_derivative("j", given)
+    return _bessel_slope("j", given) or _bessel_derivative(given, 2)
 
 
 def bessel_y_derivative(given: Arguments, dtype: str) -> str | None:
-    return _bessel_derivative("y", given)
+    return _bessel_slope("y", given) or _bessel_derivative(given, 3)
 
 
-def _bessel_derivative(kind: str, given: Arguments) -> str | None:
-    """J or Y of order 0 or 1, and their slopes: C₀' = -C₁, C₁' = C₀ - C₁/x."""
+def _bessel_slope(kind: str, given: Arguments) -> str | None:
+    """J or Y of order 0 or 1, and their slopes, by the C library, which is quicker:
+    C₀' = -C₁, C₁' = C₀ - C₁/x.
+    """
     known = {(0, 0): "ad_{}0", (0, 1): "-ad_{}1", (1, 0): "ad_{}1", (1, 1): "ad_{}1_slope"}
-    order, n = given["order"], given["n"]
-    if name := known.get((order, n)):
-        return f"{name.format(kind)}(self)"
-    return _sum_of_orders(given, "ikjy".index(kind))
+    name = known.get((given["order"], given["n"]))
+    return name and f"{name.format(kind)}(self)"
 
 
-def _sum_of_orders(given: Arguments, kind: int) -> str | None:
+def bessel_i_derivative(given: Arguments, dtype: str) -> str | None:
+    quick = {(0, 0): "ad_i0(self)", (0, 1): "ad_i1(self)", (1, 0): "ad_i1(self)"}
+    return quick.get((given["order"], given["n"])) or _bessel_derivative(given, 0)
+
+
+def bessel_k_derivative(given: Arguments, dtype: str) -> str | None:
+    return _bessel_derivative(given, 1)
+
+
+def _bessel_derivative(given: Arguments, kind: int) -> str | None:
     call = _at_order("ad_bessel_derivative(self", given["order"], given["n"])
     return call and f"{call[:-1]}, {kind})"
 
 
-def bessel_i_derivative(given: Arguments, dtype: str) -> str | None:
-    return _sum_of_orders(given, 0)
-
-
-def bessel_k_derivative(given: Arguments, dtype: str) -> str | None:
-    return _sum_of_orders(given, 1)
-
-
 def modified_k0(given: Arguments, dtype: str) -> str:
-    return "ad_modified_k(self, 0)"
+    return "ad_bessel_k(self, 0, 0, 0)"
 
 
 def modified_k1(given: Arguments, dtype: str) -> str:
-    return "ad_modified_k(self, 1)"
+    return "ad_bessel_k(self, 1, 0, 0)"
 
 
 def scaled_k0(given: Arguments, dtype: str) -> str:
-    return "ad_scaled_k(x, 0)"
+    return "ad_bessel_k(x, 0, 0, 1)"
 
 
 def scaled_k1(given: Arguments, dtype: str) -> str:
-    return "ad_scaled_k(x, 1)"
+    return "ad_bessel_k(x, 1, 0, 1)"
 
 
 def scaled_k_derivative(given: Arguments, dtype: str) -> str | None:
@@ -381,11 +477,19 @@ def scaled_k_derivative(given: Arguments, dtype: str) -> str | None:
 
 
 def i0e_derivative(given: Arguments, dtype: str) -> str | None:
-    return _at_order("ad_i0e_derivative(self", given["n"])
+    return _at_order("ad_scaled_i(self, 0", given["n"])
 
 
 def i1e_derivative(given: Arguments, dtype: str) -> str | None:
-    return _at_order("ad_i1e_derivative(self", given["n"])
+    return _at_order("ad_scaled_i(self, 1", given["n"])
+
+
+def airy(given: Arguments, dtype: str) -> str:
+    return "ad_airy(x, 0)"
+
+
+def airy_derivative(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_airy(x", given["n"])
 
 
 # -- orthogonal polynomials, in the order of the table ad_polynomial_starts -----------------------
@@ -395,15 +499,11 @@ _KINDS = (
     "shifted_chebyshev_u", "shifted_chebyshev_v", "shifted_chebyshev_w", "hermite_h", "hermite_he",
     "laguerre_l", "legendre_p",
 )  # fmt: skip
-_LARGEST_DEGREE = 1 << 16
 
 
 def polynomial(given: Arguments, dtype: str) -> str | None:
-    """A derivative of a polynomial; the kernel refuses degrees that are too large."""
+    """A derivative of a polynomial."""
     if given["kind"] not in _KINDS:
-        return None
-    n = given["n"]
-    if isinstance(n, (int, float)) and not n <= _LARGEST_DEGREE:
         return None
     return _at_order("ad_polynomial(x, n", _KINDS.index(given["kind"]), given["k"])
 

@@ -48,7 +48,7 @@ def c(
     target = Path(path)
     if target.suffix != ".c":
         raise ArgumentError(f"export.c: path must end in .c, got {str(target)!r}")
-    program = Code(expand(trace(function, *examples), _without_routine))
+    program = Code(expand(trace(function, *examples), _without_routine), alone=True)
     missing = {*program.stages.callbacks(), *(program.plan.routines() - plain.ROUTINES.keys())}
     if missing:
         raise GraphError(

@@ -14,6 +14,7 @@ from typing import Any
 
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError
+from adjoint.core.texts import literal
 from adjoint.graph.facts import computes_in
 from adjoint.graph.ir import Node, Value
 from adjoint.table import formula as language
@@ -44,7 +45,8 @@ class Scope:
         if isinstance(value, (tuple, list)):
             if any(isinstance(v, Value) for v in value):
                 return f"[{', '.join(map(self.text, value))}]"
-            return repr(tuple(value))
+            texts = [self.text(v) for v in value]
+            return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
         return number_text(value)
 
     def type(self, name: str) -> Any:
@@ -63,8 +65,8 @@ def number_text(value: Any) -> str:
     if isinstance(value, DType):
         return dtype_text(value)
     if isinstance(value, (int, float)) and value < 0:
-        return f"({value!r})"
-    return repr(value)
+        return f"({literal(value)})"
+    return literal(value) or "..."
 
 
 def dtype_text(dtype: DType) -> str:

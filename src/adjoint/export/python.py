@@ -19,9 +19,10 @@ import numpy as np
 
 from adjoint._version import __version__
 from adjoint.core.errors import AdjointError, ArgumentError
+from adjoint.core.texts import in_docstring
 from adjoint.export import numpy_text, renderers
 from adjoint.export.numpy_helpers import HELPERS
-from adjoint.export.numpy_text import ExportError, Scope, dtype_text
+from adjoint.export.numpy_text import ExportError, Scope, dtype_text, number_text
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.graph.passes import run as simplify
@@ -139,7 +140,9 @@ class _File:
         body: list[str] = []
         for node in graph.nodes:
             body += self.statements(node)
-        outputs = [self.name_of(o) if isinstance(o, Value) else repr(o) for o in graph.outputs]
+        outputs = [
+            self.name_of(o) if isinstance(o, Value) else number_text(o) for o in graph.outputs
+        ]
         if outermost:
             lines += [f"    {line}" for line in self.documented(graph)]
             for value, text in zip(graph.inputs, names, strict=True):
@@ -160,7 +163,7 @@ class _File:
             f"{self.name_of(v)}: {v.type}" + (f", {path}" if path != v.name else "")
             for v, path in pairs
         ]
-        return ['"""' + ("; ".join(shown) or "No arguments.") + '"""']
+        return ['"""' + in_docstring("; ".join(shown) or "No arguments.") + '"""']
 
     def statements(self, node: Node) -> list[str]:
         targets = ", ".join(map(self.name_of, node.outputs))
@@ -220,7 +223,7 @@ class _File:
             if isinstance(a, tuple)
             else self.name_of(a)
             if isinstance(a, Value)
-            else repr(a)
+            else number_text(a)
             for a in node.args
         ]
         if node.op.name == "cond":

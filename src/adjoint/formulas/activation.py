@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
+from adjoint.core.activations import CUBE, RATE
 
 Tensor = Any
 STRAIGHT = 800.0  # beyond it silu and mish are
+LOG_HALF = -0.6931471805599453
+FLAT = 40.0  # beyond it gelu is straight
 
 
 def silu_curvature(self: Tensor) -> Tensor:
@@ -20,21 +23,25 @@ def silu_curvature(self: Tensor) -> Tensor:
     return ops._expit_slope(x) * (2 - x * (0.5 * x).tanh())
 
 
-def mish_curvature(self: Tensor) -> Tensor:
-    """(x t)'' = t' (2 + x (log t')') with t = tanh(log(1 + eˣ)).
-
-    t' is 4u(1+u)/(2+2u+u²)² in u = eˣ on the left, 4w²(1+w)/(1+2w+2w²)² in w = e⁻ˣ on the right.
-    """
-    x = ops.clamp(self, -STRAIGHT, STRAIGHT)
-    right = x > 0
-    u, w = ops.where(right, 0, x).exp(), ops.where(right, -x, 0).exp()
-    below, above = 2 + u * (2 + u), 1 + w * (2 + 2 * w)
-    slope = ops.where(right, w * w * (1 + w) / (above * above), u * (1 + u) / (below * below))
-    left_rate = 1 + u / (1 + u) - 4 * u * (1 + u) / below
-    right_rate = 4 * w * (1 + 2 * w) / above - 2 - w / (1 + w)
-    return 4 * slope * (2 + x * ops.where(right, right_rate, left_rate))
+def gelu_gate_slope(self: Tensor, result: Tensor, slope: bool) -> Tensor:
+    """dσ(v)/dx = σ' v', and of σ'(v) it is -σ' tanh(v/2) v'; v = √(8/π) (x + 0.044715 x³)."""
+    x = ops.clamp(self, -FLAT, FLAT)
+    square = x * x
+    rate = (1 + 3 * CUBE * square) * RATE
+    if not slope:
+        return ops._gelu_gate(self, True) * rate
+    half = x * (1 + CUBE * square) * (RATE / -2)
+    return result * (half.tanh() * rate)
 
 
 def log_softmax_jvp(self_t: Tensor, result: Tensor, dim: int) -> Tensor:
-    """ẋ - Σ softmax ẋ."""
-    return self_t.to(result.dtype) - (self_t * result.exp()).sum((dim,), True)
+    """ẋ - Σ s ẋ with the shares s. Times s they add up to 0, which gives that of a share above 1/2,
+    whose own formula cancels.
+    """
+    shares = result.exp()
+    found = self_t.to(result.dtype) - (self_t * shares).sum((dim,), True)
+    if not result.ndim:
+        return found
+    large = shares > 0.5
+    others = (found * shares).masked_fill(large, 0).sum((dim,), True)
+    return ops.where(large, -others / shares.masked_fill(~large, 1), found)

@@ -9,6 +9,9 @@ from adjoint.checks import loss
 from adjoint.core import dtypes
 
 Tensor = Any
+SMALLEST_CHANCE = (
+    3.720075976020836e-44  # whose logarithm is -100, where those of binary_cross_entropy end
+)
 
 
 def nll_loss_self_vjp(
@@ -73,3 +76,9 @@ def linear_cross_entropy_vjp(
         grad, input, linear_weight, target, linear_bias, ignore_index, samples
     )
     return tuple(gradient if needed else None for gradient, needed in zip(found, wanted))
+
+
+def per_chance(factor: Tensor, chance: Tensor) -> Tensor:
+    """f/p, and 0 where binary_cross_entropy's logarithm has ended."""
+    ended = chance <= SMALLEST_CHANCE
+    return (factor / chance.masked_fill(ended, 1)).masked_fill(ended, 0)

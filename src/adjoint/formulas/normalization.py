@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,3 +31,21 @@ def layer_norm_input_jvp(
     """w dx̂, where the Jacobian of x̂ is symmetric."""
     moved = ops._layer_norm_input_backward(input_t, input, normalized_shape, mean, rstd, None)
     return moved if weight is None else moved * weight
+
+
+def rms_norm_vjp(
+    grad: Tensor | None, grad_rstd: Tensor | None, input: Tensor, normalized_shape: Shape,
+    rstd: Tensor, weight: Tensor | None, eps: float | None, mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None]:  # fmt: skip
+    """x̄ = rstd (h - x̂ mean(h x̂)) - r̄ rstd² x̂ / n with h = ḡ w, and w̄ = Σ ḡ x̂."""
+    of_input: Tensor | None = None
+    of_weight: Tensor | None = None
+    given = (input, normalized_shape, rstd, weight, (mask[0], mask[1]))
+    if grad is not None:
+        of_input, of_weight = ops._fused_rms_norm_backward(grad, *given)
+    if grad_rstd is not None and mask[0]:
+        normal, scale = ops._fused_rms_norm(input, normalized_shape, None, eps)
+        along = -grad_rstd * (scale * scale).conj() / math.prod(normalized_shape)
+        of_rstd = (along * normal.conj()).to(input.dtype)
+        of_input = of_rstd if of_input is None else of_input + of_rstd
+    return of_input, of_weight

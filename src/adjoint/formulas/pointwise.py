@@ -12,12 +12,12 @@ import math
 from typing import Any
 
 from adjoint import ops
+from adjoint.core import dtypes
 
 Tensor = Any
 Scalar = bool | int | float | complex
 
 INFINITY = math.inf
-LOG_2 = 0.6931471805599453
 
 
 # --- powers ------------------------------------------------------------------------------------
@@ -28,7 +28,10 @@ def pow_slope(self: Tensor, exponent: Tensor) -> Tensor:
 
     Elsewhere y = 0 is not special: 0 · x⁻¹ is 0, and keeps the mixed derivative ∂²/∂x∂y = x⁻¹.
     """
-    corner = (self == 0) & (exponent == 0)
+    if not (self.is_complex() or exponent.is_complex()):
+        return ops._power_derivative(self, exponent, 1)
+    least = 1 / float(dtypes.finfo(self.dtype).max) if self.dtype.is_differentiable else 0
+    corner = (self.abs() <= least) & (exponent == 0)
     base = self.masked_fill(corner, 1)
     return (exponent * base ** (exponent - 1)).masked_fill(corner, 0)
 
@@ -47,6 +50,21 @@ def pow_log(self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
     return (result.masked_fill(settled, 0) * base.log()).masked_fill(settled, 0)
 
 
+def power_derivative_log(self: Tensor, exponent: Tensor, n: int, result: Tensor) -> Tensor:
+    """∂/∂y of y (y-1) … (y-n+1) xʸ⁻ⁿ: that times log x, and the power times the slope of the
+    factors, Σ of their products without one of them."""
+    at_zero = self == 0
+    logarithm = self.masked_fill(at_zero, 1).log()
+    found = (result * logarithm).masked_fill(at_zero & (exponent >= n), 0)
+    slope: Any = 0
+    for left_out in range(n):
+        others = [exponent - k for k in range(n) if k != left_out]
+        slope = slope + (math.prod(others) if others else 1)
+    corner = at_zero & (exponent < n)
+    power = self.masked_fill(corner, 1) ** (exponent - n)
+    return found + (power * slope).masked_fill(corner, 0) if n else found
+
+
 def pow_scalar_base_factor(self: Scalar, exponent: Tensor, result: Tensor) -> Tensor:
     """∂(aʸ)/∂y = aʸ log a; for a = 0 it is 0 where y ≥ 0. A negative a has no real derivative."""
     if self == 0:
@@ -63,6 +81,32 @@ def pow_scalar_base_factor(self: Scalar, exponent: Tensor, result: Tensor) -> Te
 def finite_length(length: Tensor) -> Tensor:
     """The length to divide by: infinity for 0, so that the quotient and its derivative are 0."""
     return length.masked_fill(length == 0, INFINITY)
+
+
+def hypot_vjp(grad: Tensor, self: Tensor, other: Tensor, result: Tensor) -> Tensor:
+    """x ȳ/r. At the origin r may be infinitely small, and the slope of this is that of x alone."""
+    origin = (self == 0) & (other == 0)
+    there = self * ops._finite_quotient(grad, result)
+    return ops.where(origin, there, ops._hypot_slope(grad, self, other))
+
+
+def hypot_jvp(tangent: Tensor, self: Tensor, other: Tensor, result: Tensor) -> Tensor:
+    """ẋ x/r. At the origin the slope of this, 1/r, is infinite until something makes it finite."""
+    origin = (self == 0) & (other == 0)
+    there = ops._quotient(self, result) * tangent
+    return ops.where(origin, there, ops._hypot_slope(tangent, self, other))
+
+
+def hypot_curvature(factor: Tensor, self: Tensor, other: Tensor) -> Tensor:
+    """∂(x/r)/∂x = (y/r)²/r, times a factor: over r between the two, so that nothing underflows."""
+    across = ops._hypot_slope(factor / length_or_one(self, other), other, self)
+    return ops._hypot_slope(across, other, self)
+
+
+def length_or_one(self: Tensor, other: Tensor) -> Tensor:
+    """The distance of a point from the origin, and 1 there."""
+    origin = (self == 0) & (other == 0)
+    return self.masked_fill(origin, 1).hypot(other.masked_fill(origin, 1))
 
 
 def abs_jvp(self_p: Tensor, self_t: Tensor) -> Tensor:
@@ -97,18 +141,16 @@ def angle_jvp(self_p: Tensor, self_t: Tensor) -> Tensor:
     return (self_t * (self_p.sgn() / finite_length(self_p.abs())).conj()).imag
 
 
+# --- shares -------------------------------------------------------------------------------------
+
+
+def share_rate(self: Tensor, other: Tensor, binary: bool) -> Tensor:
+    """The logarithmic slope of σ(d) σ(-d) in d = a - b: -tanh(d/2), or for d log 2."""
+    scale = math.log(2) if binary else 1.0
+    return ((other - self).masked_fill(self == other, 0) * (scale / 2)).tanh() * scale
+
+
 # --- choices -----------------------------------------------------------------------------------
-
-
-def share(self: Tensor, other: Tensor) -> Tensor:
-    """eᵃ / (eᵃ + eᵇ) = sigmoid(a - b), and 1/2 where a and b are the same infinity."""
-    same_infinity = (self == other) & self.isinf()
-    return (self - other).masked_fill(same_infinity, 0).sigmoid()
-
-
-def share2(self: Tensor, other: Tensor) -> Tensor:
-    """2ᵃ / (2ᵃ + 2ᵇ)."""
-    return share(self * LOG_2, other * LOG_2)
 
 
 def clamp_inside(self: Tensor, low: Any, high: Any) -> Tensor:

@@ -44,6 +44,8 @@ def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: b
     kink = (self == 0) | (norm == 0)
     norm = norm.masked_fill(norm == 0, 1)
     ratio = self.abs().masked_fill(kink, 1) / norm
+    if not self.is_complex():
+        return (self.sgn() * ratio ** (p - 1)).masked_fill(kink, 0)
     # x |x|ᵖ⁻² instead of sgn(x) |x|ᵖ⁻¹: the same, and complex x needs no derivative of sgn
     return (self * ratio ** (p - 2) / norm).masked_fill(kink, 0)
 
@@ -61,7 +63,9 @@ def vector_norm_jvp(
 ) -> Tensor:
     """ẏ = Re Σ conj(∂‖x‖/∂x) ẋ; for p = 2 that is Re⟨x, ẋ⟩/‖x‖."""
     if p == 2:
-        return ops._quotient(_inner(self_p, self_t, dim, keepdim), result)
+        norm = ops._unreduce(result, dim, self_p.shape, keepdim)
+        along = ops._directed(self_t, self_p.conj(), norm)
+        return (along.real if along.is_complex() else along).sum(dim, keepdim)
     return _inner(norm_direction(self_p, result, p, dim, keepdim), self_t, dim, keepdim)
 
 
@@ -69,6 +73,20 @@ def _inner(a: Tensor, b: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     """Re Σ conj(a) b over `dim`."""
     products = (a.conj() * b).real if a.is_complex() else a * b
     return products.sum(dim, keepdim)
+
+
+# shares of a sum of powers -----------------------------------------------------------------------
+
+
+def exp_shares_vjp(grad: Tensor, result: Tensor, dim: Dims) -> Tensor:
+    """x̄ = conj(s) (ḡ - Σ conj(s) ḡ)."""
+    shares = result.conj()
+    return shares * (grad - (shares * grad).sum(dim, True))
+
+
+def exp_shares_jvp(self_t: Tensor, result: Tensor, dim: Dims) -> Tensor:
+    """s (ẋ - Σ s ẋ)."""
+    return result * (self_t - (result * self_t).sum(dim, True))
 
 
 # variances -----------------------------------------------------------------------------------
@@ -110,9 +128,9 @@ def std_jvp(
     keepdim: bool,
 ) -> Tensor:  # fmt: skip
     """σ̇ = Re⟨x - mean, ẋ⟩ / (σ (n - correction)), 0 where σ = 0."""
-    centred = self_p - self_p.mean(dim, True)
-    along = _inner(centred, self_t, dim, keepdim) * spread(self_p.shape, dim, correction)
-    return ops._quotient(along, result)
+    away = self_p - self_p.mean(dim, True)
+    along = vector_norm_jvp(away, self_t, result, 2, dim, keepdim)
+    return along * spread(self_p.shape, dim, correction)
 
 
 # segments ----------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ from typing import Any
 from adjoint import ops
 
 Tensor = Any
-TINY = 1e-100
 
 
 def log_or_zero(self: Tensor, other: Tensor) -> Tensor:
@@ -41,50 +40,6 @@ def bessel_slope(x: Tensor, nu: Tensor, kind: str) -> Tensor:
     if kind == "kve":
         return ops._bessel(x, nu, kind) - mean
     return mean if kind == "iv" else -mean
-
-
-def gamma_density_slope(self: Tensor, other: Tensor, n: int, result: Tensor) -> Tensor:
-    """∂p/∂x = p ((a - 1)/x - 1), n times in a; next to x = 0 as p(a - 1) - p(a).
-
-    There p may underflow where p/x does not.
-    """
-    near = (other == 0) | ((other < TINY) & (self > 1))
-    away = ops.where(near, 1, other)
-    slope = result * ((self - 1) / away - 1)
-    if n:
-        slope = slope + n * ops._gamma_density(self, away, n - 1) / away
-    before = ops._gamma_density(ops.where(near, self - 1, 1), ops.where(near, other, 1), n)
-    return ops.where(near, before - result, slope)
-
-
-def beta_density_slope(a: Tensor, b: Tensor, x: Tensor, i: int, j: int, result: Tensor) -> Tensor:
-    """∂p/∂x = p (a - 1)/x - p (b - 1)/(1 - x), i times in a and j times in b."""
-    left = (x == 0) | ((x < TINY) & (a > 1))
-    right = x == 1
-    below, above = ops.where(left, 0.5, x), 1 - ops.where(right, 0.5, x)
-    rise, fall = result * ((a - 1) / below), result * ((b - 1) / above)
-    if i:
-        rise = rise + i * ops._beta_density(a, b, below, i - 1, j) / below
-    if j:
-        fall = fall + j * ops._beta_density(a, b, 1 - above, i, j - 1) / above
-    slope = ops.where(left, 0, rise) - ops.where(right, 0, fall)
-    at_left = _raised(a, b, x, i, j, left, 1, 0)
-    return slope + at_left - _raised(a, b, x, i, j, right, 0, 1)
-
-
-def _raised(
-    a: Tensor, b: Tensor, x: Tensor, i: int, j: int, end: Tensor, less: int, other_less: int
-) -> Tensor:
-    """p (a - 1)/x as (a + b - 1) p(a - 1, b), or p (b - 1)/(1 - x), i and j times; 0 inside."""
-    a, b, x = ops.where(end, a, 2), ops.where(end, b, 2), ops.where(end, x, 0.5)
-
-    def density(i: int, j: int) -> Tensor:
-        return ops._beta_density(a - less, b - other_less, x, i, j)
-
-    total = (a + b - 1) * density(i, j)
-    total = total + i * density(i - 1, j) if i else total
-    total = total + j * density(i, j - 1) if j else total
-    return ops.where(end, total, 0)
 
 
 def zeta_mixed(self: Tensor, other: Tensor, n: int) -> Tensor:

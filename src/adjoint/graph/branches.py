@@ -6,12 +6,14 @@ Reverse and forward mode are a `cond` of the derivatives of the branches.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.core.records import record
 from adjoint.graph.ir import Graph, Region, Type
 from adjoint.graph.regions import register
+from adjoint.graph.replays import Again, without_resumes
 from adjoint.graph.staging import (
     BranchLevel,
     Call,
@@ -45,6 +47,7 @@ class Cond(Call):
     """operands: predicate, then what both branches get."""
 
     graphs: dict[str, Graph]  # "true", "false"
+    before: tuple[Any, ...] = ()
     name = "cond"
 
     def args(self, operands: Flat) -> tuple[Any, ...]:
@@ -74,7 +77,7 @@ class Cond(Call):
         return len(self.graphs["true"].outputs)
 
     def keeping(self) -> Cond:
-        return self
+        return replace(self, before=tuple(self.draws()))
 
     def kept(self, results: Flat) -> Flat:
         return []
@@ -83,6 +86,7 @@ class Cond(Call):
         rest = primals[1:]
         places = [i for i in range(len(rest)) if wanted[i + 1]]
         present = [i for i, g in enumerate(grads) if g is not None]
+        turn = Again(self.before, tuple(kept))
 
         def pulled(branch: FlatFunction) -> FlatFunction:
             def run(v: Flat) -> Flat:
@@ -90,18 +94,20 @@ class Cond(Call):
                     results = branch(inputs)
                     return [results[i] for i in present]
 
-                return pulled_back(some, v[: len(rest)], places, v[len(rest) :])
+                return pulled_back(some, v[: len(rest)], places, v[len(rest) :], turn.ended)
 
             return run
 
         true, false = self._branches()
-        given = [*rest, *(grads[i] for i in present)]
-        found = cond_flat(primals[0], pulled(true), pulled(false), given)
+        found = turn.run(
+            lambda v: cond_flat(v[0], pulled(true), pulled(false), v[1:]),
+            [primals[0], *rest, *(grads[i] for i in present)],
+        )
         return put([None] * len(primals), [i + 1 for i in places], found)
 
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
         if level.is_batched(operands[0]):
-            true, false = self._branches()
+            true, false = (runner(without_resumes(g)) for g in self.graphs.values())
             return both_branches(operands[0], true, false, operands[1:])
         fronts, has = fronts_of(level, operands)
         flags = [batched_results(self.graphs[k], level, has[1:]) for k in ("true", "false")]

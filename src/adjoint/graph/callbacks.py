@@ -30,8 +30,10 @@ from adjoint.tensor import dispatch
 from adjoint.tensor.forward import JvpLevel
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.structures import undressed
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.batch import BatchLevel
+from adjoint.transforms.dressing import dress_of
 
 _METHODS = ("sequential", "expand_dims", "broadcast_all")
 
@@ -57,8 +59,8 @@ class Host:
         """Call the function with arrays; return its results as tensors."""
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
-            leaves[place] = array = tensor.array.view()
-            array.flags.writeable = False  # it may be the memory of a tensor
+            leaves[place] = array = np.array(tensor.array)  # the function may keep it
+            array.flags.writeable = False
         args, keywords = pytrees.unflatten(self.structure, leaves)
         returned = self.function(*args, **keywords)
         if self.effect:
@@ -159,13 +161,15 @@ def call(
         raise ArgumentError(
             f"{what}: vmap_method must be one of {', '.join(_METHODS)}, got {vmap_method!r}"
         )
-    leaves, structure = pytrees.flatten((args, keywords))
+    given, structure = pytrees.flatten((args, keywords))
+    dress, leaves = dress_of(given), [undressed(v) for v in given]
     places = tuple([i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor)])
     examples, out_structure = pytrees.flatten(results, lambda v: hasattr(v, "shape"))
     types = tuple([Type(tuple(e.shape), to_dtype(e.dtype)) for e in examples])
     kept = tuple([None if i in places else leaf for i, leaf in enumerate(leaves)])
     host = Host(what, function, structure, kept, places, out_structure, types, effect, vmap_method)
-    return pytrees.unflatten(out_structure, run(host, [leaves[i] for i in places]))
+    found = pytrees.unflatten(out_structure, run(host, [leaves[i] for i in places]))
+    return dress.result(found)
 
 
 def pure_callback(

@@ -8,6 +8,7 @@ done, and chooses.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,10 +22,31 @@ from adjoint.core.pytrees import TreeDef
 from adjoint.graph import branches, loops, while_loops
 from adjoint.graph.staging import Flat
 from adjoint.ops import operator as operators
+from adjoint.tensor.arrays import ndarray
 from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.numbers import HeldNumber
+from adjoint.tensor.structures import undressed
 from adjoint.tensor.tape import version
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.annotations import R
+from adjoint.transforms.dressing import PLAIN, Dress, dress_of
+
+
+def arguments_of(what: str, tree: Any, root: str, *, beside: Any = None) -> tuple[Flat, Any, Dress]:
+    """The leaves of an argument as tensors, its structure, and how they were given.
+
+    Where this or what is `beside` it is an array of NumPy's, Python's numbers are doubles.
+    """
+    leaves, structure = pytrees.flatten(tree)
+    if not any(map(_is_array, (*leaves, *pytrees.leaves(beside)))):
+        return *tensors_of(what, tree, root), PLAIN
+    leaves = [np.asarray(v)[()] if isinstance(v, (float, complex)) else v for v in leaves]
+    tensors, _ = tensors_of(what, pytrees.unflatten(structure, leaves), root)
+    return tensors, structure, dress_of([None if type(v) is HeldNumber else v for v in leaves])
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, ndarray))
 
 
 def tensors_of(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
@@ -35,7 +57,7 @@ def tensors_of(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
             raise ArgumentError(
                 f"{what}: {path} must be a tensor, an array or a number, got {type(leaf).__name__}"
             )
-    return [as_tensor(v) for v in leaves], structure
+    return [as_tensor(undressed(v)) for v in leaves], structure
 
 
 def tensors_like(what: str, structure: TreeDef, tree: Any, root: str, told: str) -> Flat:
@@ -63,7 +85,7 @@ def _predicate(what: str, value: Any) -> Any:
     """A condition as one bool."""
     if isinstance(value, (bool, np.bool_, int, float)):
         return as_tensor(bool(value))
-    tensor = as_tensor(value)
+    tensor = as_tensor(undressed(value))
     if tensor.numel() != 1:
         raise ShapeError(
             f"{what}: the condition must be one number or bool, got shape {tuple(tensor.shape)}; "
@@ -93,22 +115,26 @@ def _call(what: str, function: Callable[..., Any], given: Flat, *args: Any) -> A
 def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], *operands: Any) -> R:
     """Return `true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
 
-    Both must return the same structure and types.
+    Both must return the same structure and types. A single tuple or list is one operand, as in JAX;
+    where the functions take as many arguments as it has items, it is these, as in PyTorch.
 
     >>> import adjoint as ad
     >>> safe = lambda x: ad.cond(x > 0, ad.sqrt, ad.zeros_like, x)
     >>> safe(ad.tensor(4.0)), ad.grad(safe)(0.0), ad.vmap(safe)(ad.tensor([-1.0, 9.0]))
     (tensor(2.), tensor(0.), tensor([0., 3.]))
     """
+    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+        operands = _spread(operands[0], true_fn, false_fn)
     if isinstance(pred, (bool, np.bool_)):
         return (true_fn if pred else false_fn)(*operands)
     predicate = _predicate("cond", pred)
-    tensors, structure = tensors_of("cond", operands, "operands")
+    tensors, structure, dress = arguments_of("cond", operands, "operands")
     returned: list[Any] = []
 
     def branch(function: Callable[..., Any]) -> Callable[[Flat], Flat]:
         def run(values: Flat) -> Flat:
-            result = _call("cond", function, values, *pytrees.unflatten(structure, values))
+            given = pytrees.unflatten(structure, dress.put_on(values))
+            result = _call("cond", function, values, *given)
             if returned:
                 told = "the second function must return what the first does; its result"
                 return tensors_like("cond", returned[0], result, "result", told)
@@ -125,7 +151,24 @@ def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], *oper
         tensors,
         lambda: pytrees.paths(returned[0], "result"),
     )
-    return pytrees.unflatten(returned[0], _fresh(found, tensors))
+    return dress.result(pytrees.unflatten(returned[0], _fresh(found, tensors)))
+
+
+def _spread(items: Any, *functions: Callable[..., Any]) -> tuple[Any, ...]:
+    """The operands that a single tuple or list is: its items, if all functions take as many."""
+    return tuple(items) if all(_takes(f, len(items)) for f in functions) else (items,)
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function must be called with so many positional arguments; of those with defaults
+    and of `*args` nobody can tell.
+    """
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return count == sum(p.kind in plain and p.default is p.empty for p in parameters)
 
 
 def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
@@ -145,7 +188,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
         raise ArgumentError("switch: branches must be functions, at least one")
     if isinstance(index, (int, np.integer)) and not isinstance(index, bool):
         return functions[min(max(int(index), 0), len(functions) - 1)](*operands)
-    place = as_tensor(index)
+    place = as_tensor(undressed(index))
     if place.ndim or place.dtype.category != INTEGER:
         raise ArgumentError(
             f"switch: the index must be one whole number, got {place.dtype.name} of shape "
@@ -182,14 +225,17 @@ def scan(
     >>> ad.scan(lambda total, x: (total + x, total * x), 0.0, ad.tensor([1.0, 2.0, 3.0]))
     (tensor(6.), tensor([0., 2., 9.]))
     """
-    start, structure = tensors_of("scan", init, "carry")
-    scanned, x_structure = tensors_of("scan", xs, "xs")
+    start, structure, dress = arguments_of("scan", init, "carry", beside=xs)
+    scanned, x_structure, x_dress = arguments_of("scan", xs, "xs", beside=init)
     count = _length(scanned, pytrees.paths(x_structure, "xs"), length)
     y_structure: Any = None
 
     def step(_: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
         nonlocal y_structure
-        args = pytrees.unflatten(structure, carry), pytrees.unflatten(x_structure, x)
+        args = (
+            pytrees.unflatten(structure, dress.put_on(carry)),
+            pytrees.unflatten(x_structure, x_dress.part_of(x)),
+        )
         returned = _call("scan", f, [*carry, *x], *args)
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise ArgumentError("scan: the function must return a pair (carry, y); y may be None")
@@ -204,7 +250,11 @@ def scan(
     paths = lambda: pytrees.paths(structure, "carry")
     found = loops.unrolled(step, start, scanned, count, reverse, _turn(unroll, count), paths)
     carry = _fresh(found[: len(start)], [*start, *scanned])
-    return pytrees.unflatten(structure, carry), pytrees.unflatten(y_structure, found[len(start) :])
+    results = (
+        pytrees.unflatten(structure, carry),
+        pytrees.unflatten(y_structure, found[len(start) :]),
+    )
+    return (dress if dress.make_result else x_dress).result(results)
 
 
 def _turn(unroll: Any, count: int) -> int:
@@ -251,20 +301,21 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     >>> root(ad.tensor(9.0)), ad.grad(root)(9.0)
     (tensor(3.), tensor(0.1667))
     """
-    start, structure = tensors_of("while_loop", init_val, "carry")
+    start, structure, dress = arguments_of("while_loop", init_val, "carry")
 
     def condition(_: Flat, carry: Flat) -> Any:
-        args = pytrees.unflatten(structure, carry)
+        args = pytrees.unflatten(structure, dress.put_on(carry))
         return _predicate("while_loop", _call("while_loop", cond_fun, carry, args))
 
     def body(_: Flat, carry: Flat) -> Flat:
-        returned = _call("while_loop", body_fun, carry, pytrees.unflatten(structure, carry))
+        args = pytrees.unflatten(structure, dress.put_on(carry))
+        returned = _call("while_loop", body_fun, carry, args)
         told = "the carry that body_fun returns"
         return tensors_like("while_loop", structure, returned, "carry", told)
 
     paths = lambda: pytrees.paths(structure, "carry")
     found = while_loops.while_flat(condition, body, [], [], start, False, paths)
-    return pytrees.unflatten(structure, _fresh(found, start))
+    return dress.result(pytrees.unflatten(structure, _fresh(found, start)))
 
 
 def fori_loop(
@@ -291,7 +342,7 @@ def fori_loop(
         )[0]
     if unroll is not None:
         raise ArgumentError("fori_loop: unroll needs bounds that are Python numbers")
-    low, high = (as_tensor(v) for v in (lower, upper))
+    low, high = (as_tensor(undressed(v)) for v in (lower, upper))
     if low.dtype is not high.dtype:
         low, high = (v.to(operators.packet("arange")(1).dtype) for v in (low, high))
     return while_loop(

@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adjoint.core.generator import drawn
 from adjoint.core.places import user_line
+from adjoint.graph.facts import generators
 from adjoint.graph.ir import Graph, Node, Region, Type, Value
+from adjoint.ops import streams
 from adjoint.tensor.function import FunctionContext
 from adjoint.tensor.levels import on_level
 from adjoint.tensor.modes import no_grad
@@ -41,6 +44,8 @@ def traced(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, A
         output = function.apply(*[next(given) if a is _TENSOR else a for a in rest], **keywords)
         return [o for o in _listed(output) if isinstance(o, Tensor)]
 
+    for generator in generators(graph):
+        drawn(generator, level, streams.read)
     values = tuple(level.value(t) for t in tensors)
     needs = any(v.type.requires_grad for v in values)
     types = [

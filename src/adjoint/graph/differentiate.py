@@ -17,7 +17,7 @@ from adjoint.core.errors import ArgumentError
 from adjoint.core.records import record
 from adjoint.core.remembering import remembered
 from adjoint.graph import partition
-from adjoint.graph.facts import has_effect
+from adjoint.graph.facts import acts
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import (
     Block,
@@ -121,6 +121,8 @@ class _Retrace(TraceLevel):
 class _Tape(GradLevel):
     """Reverse mode that knows the values of a trace which it has passed, and their edges."""
 
+    halved = True
+
     def __init__(self, trace: TraceLevel) -> None:
         super().__init__()
         self.trace = trace
@@ -154,7 +156,8 @@ class _Joint(_Retrace):
         self.starts: list[int] = []  # how far the tape's numbers had come when each of them ran
         self.block: Block | None = None  # of the nodes that are traced now
         self.marked: Node | None = None  # the last node before them
-        self.effects: list[list[Node]] = [[], []]  # nodes that print, of forward and of backward
+        # nodes that print or draw, of forward and of backward
+        self.acting: list[list[Node]] = [[], []]
 
     def forward(self, wanted: Sequence[int]) -> None:
         """Run the source, with variables at the wanted positions of its inputs."""
@@ -169,7 +172,7 @@ class _Joint(_Retrace):
         (outputs, _), self.pull = pullback_on(self.tape, run, [self.inputs[i] for i in wanted])
         self.outputs = [self.output(o) for o in outputs]
         self.computed = [v for node in self.graph.nodes for v in node.outputs]
-        self.effects[0] = [node for node in self.graph.nodes if has_effect(node)]
+        self.acting[0] = [node for node in self.graph.nodes if acts(node)]
         self.tape.look()
 
     def backward(self, roots: Sequence[Value]) -> list[Any]:
@@ -183,7 +186,7 @@ class _Joint(_Retrace):
         edges = [self.tape.edges[v] for v in roots]
         found = self.pull.settled(engine.gradients(edges, self.grads, self.pull.inputs, how))
         self._mark()
-        self.effects[1] = [node for node in self.graph.after(start) if has_effect(node)]
+        self.acting[1] = [node for node in self.graph.after(start) if acts(node)]
         return [None if g is None else self.value(g) for g in found]
 
     def _runs(self, node: Node) -> None:
@@ -205,7 +208,7 @@ class _Joint(_Retrace):
     def cut(self, results: Sequence[Any]) -> partition.Cut:
         """The joint graph with these gradients, to be cut."""
         present = [g for g in results if g is not None]
-        present += [v for node in self.effects[1] for v in node.inputs()]
+        present += [v for node in self.acting[1] for v in node.inputs()]
         inputs, grads = ([t.value for t in some] for some in (self.inputs, self.grads))
         return partition.Cut(self.graph, inputs, self.outputs, grads, present)
 
@@ -267,7 +270,9 @@ def differentiate(
         if temporaries:
             results = joint.backward([*outputs, *temporaries])
             cut = joint.cut(results)
-    return _pair(joint, wanted, results, cut.floor(set(kept)), temporaries)
+    found = _pair(joint, wanted, results, cut.floor(set(kept)), temporaries)
+    joint.tape.edges.clear()  # their nodes know the tape
+    return found
 
 
 def _pair(
@@ -296,8 +301,8 @@ def _pair(
     grads = [g for g in results if g is not None]
     backward = Signature(name=f"d{source.name}")
     halves = (
-        partition.extract(joint.graph, list(inputs), outputs, forward, joint.effects[0]),
-        partition.extract(joint.graph, given, grads, backward, joint.effects[1]),
+        partition.extract(joint.graph, list(inputs), outputs, forward, joint.acting[0]),
+        partition.extract(joint.graph, given, grads, backward, joint.acting[1]),
     )
     return Gradient(
         f=prune_loops(simplified(halves[0])),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.core.dtypes import DType
+from adjoint.core.generator import default_generator
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.ops.operator import Operator
 
@@ -16,9 +17,39 @@ def is_random(node: Node) -> bool:
     """
     if isinstance(node.op, Operator):
         return node.op.row.random
-    if isinstance(node.op, Region) and node.op.effect:
-        return True
+    if isinstance(node.op, Region):
+        if node.op.effect or node.op.stream:
+            return True
+        if node.op.draws is not None:
+            return bool(node.op.draws(node)) or has_effect(node)
     return any(is_random(inner) for graph in node.graphs.values() for inner in graph.nodes)
+
+
+def acts(node: Node) -> bool:
+    """Whether a node that nobody reads must run: what others draw or print depends on it."""
+    return is_random(node) and not (isinstance(node.op, Region) and node.op.stream == "read")
+
+
+def generators(graph: Graph) -> list[Any]:
+    """The generators that a graph draws from, each once; None is the default one."""
+    found = (g for node in graph.nodes for g in drawn_by(node))
+    return list({id(g): g for g in found}.values())
+
+
+def drawn_by(node: Node) -> list[Any]:
+    """The generators that a node draws from, or whose state it reads."""
+    if isinstance(node.op, Operator):
+        if not node.op.row.random:
+            return []
+        names = [a.name for a in node.op.schema.arguments if a.type.base == "Generator"]
+        given = argument(node, names[0]) if names else None
+        return [None if given is default_generator else given]
+    if isinstance(node.op, Region):
+        if node.op.stream:
+            return list(node.args)
+        if node.op.draws is not None:
+            return node.op.draws(node)
+    return [g for inner in node.graphs.values() for g in generators(inner)]
 
 
 def has_effect(node: Node) -> bool:

@@ -20,12 +20,13 @@ from adjoint.core.records import record
 from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.graph.closures import close, conj
-from adjoint.graph.control import tensors_like, tensors_of
+from adjoint.graph.control import arguments_of, tensors_like
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.staging import Flat, cut, pulled_back, pushed_forward, zeros
 from adjoint.graph.trace import TraceError
 from adjoint.tensor.function import Function
 from adjoint.tensor.modes import no_grad
+from adjoint.transforms.dressing import Dress, plain_tree
 from adjoint.transforms.reverse import split_aux, stop_gradient
 
 FlatMap = Callable[[Flat, Flat], Flat]  # (what it closes over, x) -> A x
@@ -177,10 +178,11 @@ class Unknown:
 
     what: str  # "custom_root", for messages
     structure: TreeDef
+    dress: Dress  # how its tensors were given
 
     def tree(self, values: Flat) -> Any:
-        """Tensors as the user has them."""
-        return pytrees.unflatten(self.structure, values)
+        """Tensors as the user's functions see them."""
+        return pytrees.unflatten(self.structure, self.dress.put_on(values))
 
     def flat(self, tree: Any) -> Flat:
         """The tensors of what a user's function returned or was given."""
@@ -199,8 +201,8 @@ class Unknown:
 
     def result(self, x: Flat, aux: Any, has_aux: bool) -> Any:
         """A solution with memory of its own, as the user gets it."""
-        solution = self.tree([value.clone() for value in x])
-        return (solution, aux) if has_aux else solution
+        solution = pytrees.unflatten(self.structure, [value.clone() for value in x])
+        return self.dress.result((solution, plain_tree(aux)) if has_aux else solution)
 
     def on_trees(self, function: FlatMap, outside: Flat) -> Callable[[Any], Any]:
         """A closed function as users call it."""
@@ -253,8 +255,8 @@ def custom_linear_solve(
     >>> solution(a, b), ad.grad(lambda b: solution(a, b).sum())(b)
     (tensor([1.5000, 1.0000]), tensor([0.5000, 0.1250]))
     """
-    right, structure = tensors_of("custom_linear_solve", b, "b")
-    unknown = Unknown("custom_linear_solve", structure)
+    right, structure, dress = arguments_of("custom_linear_solve", b, "b")
+    unknown = Unknown("custom_linear_solve", structure, dress)
     apply, outside = unknown.closed(matvec, right)
     with no_grad():
         fixed = unknown.on_trees(apply, stop_gradient(outside))
@@ -293,8 +295,8 @@ def custom_root(
     >>> square_root(ad.tensor(9.0)), ad.grad(square_root)(9.0), ad.grad(ad.grad(square_root))(9.0)
     (tensor(3.), tensor(0.1667), tensor(-0.0093))
     """
-    guess, structure = tensors_of("custom_root", initial_guess, "initial_guess")
-    unknown, size = Unknown("custom_root", structure), len(guess)
+    guess, structure, dress = arguments_of("custom_root", initial_guess, "initial_guess")
+    unknown, size = Unknown("custom_root", structure, dress), len(guess)
     function, outside = unknown.closed(f, guess)
     with no_grad():
         fixed = unknown.on_trees(function, stop_gradient(outside))

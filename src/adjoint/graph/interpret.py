@@ -14,7 +14,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
-from adjoint.core.generator import Generator, default_generator
+from adjoint.core.generator import Generator, default_generator, drawing_again
 from adjoint.core.places import inherited
 from adjoint.core.promotion import python_number
 from adjoint.core.shapes import show
@@ -109,13 +109,15 @@ def _number(value: Any, dtype: DType) -> Tensor:
 
 def _drawing_from(generator: Generator, graph: Graph, values: list[Any]) -> list[Any]:
     """Run with the default generator in the state of another one, which then goes on from there."""
-    before = default_generator.get_state()
-    default_generator.set_state(generator.get_state())
+    state = generator.get_state()
     try:
-        return run_flat(graph, values)
+        with drawing_again([None], [state]):
+            try:
+                return run_flat(graph, values)
+            finally:
+                state = default_generator.get_state()
     finally:
-        generator.set_state(default_generator.get_state())
-        default_generator.set_state(before)
+        generator.set_state(state)
 
 
 def run_flat(

@@ -5,6 +5,10 @@ and its output values. A `Value` knows its type, its maker and its users; the us
 under every edit. Nodes form a linked list, so that inserting and removing cost nothing in a graph
 of any size.
 
+Note [Graphs without the collector]. Nodes, values and their users refer to one another in circles.
+A node knows its graph weakly, so that a graph that nobody holds is freed at once; and if nobody
+holds a node or a value of it, which their counts of references tell, it takes the circles apart.
+
 Control flow (`cond`, `scan`, `while_loop`) is a node whose operator is a `Region`, with graphs of
 its own. A node of a backward remembers its `Block`, the operator that it differentiates, so that a
 block whose incoming gradients are all zero can be skipped.
@@ -12,6 +16,9 @@ block whose incoming gradients are all zero can be skipped.
 
 from __future__ import annotations
 
+import sys
+import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
@@ -110,6 +117,9 @@ class Region:
         ..., Any
     ]  # (node, values of the arguments) -> outputs; interprets the node's graphs
     effect: bool = False  # whether it runs for what it does, in its place: it prints
+    stream: str = ""  # of one that draws nothing but has its place among those: "read", "resume"
+    draws: Callable[..., list[Any]] | None = None  # the generators that a node draws from, if that
+    # is not what its graphs draw from
 
 
 class Node:
@@ -119,12 +129,12 @@ class Node:
         "args",
         "block",
         "following",
-        "graph",
         "graphs",
         "op",
         "outputs",
         "place",
         "preceding",
+        "where",
     )
 
     def __init__(
@@ -138,9 +148,14 @@ class Node:
         self.graphs: dict[str, Graph] = graphs or {}
         self.block: Block | None = None
         self.place: str = ""  # "model.py:12", the user's line
-        self.graph: Graph | None = None
+        self.where: weakref.ref[Graph] | None = None  # the graph that it is in
         self.preceding: Node | None = None
         self.following: Node | None = None
+
+    @property
+    def graph(self) -> Graph | None:
+        """The graph that it is in."""
+        return None if self.where is None else self.where()
 
     @property
     def name(self) -> str:
@@ -247,6 +262,17 @@ class Graph:
         self.count = 0
         self._names: dict[str, int] = {}
         self.point: Node | None = None  # new nodes go before it; None: to the end
+        self._self: weakref.ref[Graph] = weakref.ref(self)
+
+    def __del__(self) -> None:
+        if _is_held_by_itself(self):
+            for node in self.nodes:
+                for value in node.outputs:
+                    value.node = None
+                    value.uses.clear()
+                node.args, node.preceding, node.following = (), None, None
+            for value in self.inputs:
+                value.uses.clear()
 
     if TYPE_CHECKING:  # what graph/__init__.py puts on the class
 
@@ -350,6 +376,8 @@ class Graph:
         """Take out a node that the caller knows nobody uses."""
         node._release()
         self._unlink(node)
+        for value in node.outputs:
+            value.node = None  # Note [Graphs without the collector]
 
     def replace_uses(self, old: Value, new: Any) -> None:
         """Use `new` wherever `old` is used, in nodes and outputs."""
@@ -368,7 +396,7 @@ class Graph:
             self._link(node, None)
 
     def _link(self, node: Node, before: Node | None) -> None:
-        node.graph = self
+        node.where = self._self
         node.following = before
         node.preceding = self.last if before is None else before.preceding
         if node.preceding is None:
@@ -390,7 +418,7 @@ class Graph:
             self.last = node.preceding
         else:
             node.following.preceding = node.preceding
-        node.graph = None
+        node.where = None
         self.count -= 1
 
     # -- whole graphs
@@ -432,6 +460,44 @@ class Graph:
             made.block, made.place = node.block, node.place
             mapping.update(zip(node.outputs, made.outputs, strict=True))
         return [mapping[o] if isinstance(o, Value) else o for o in graph.outputs]
+
+
+def _is_held_by_itself(graph: Graph) -> bool:
+    """Whether nobody else holds a node or a value of a graph, or a list of them. Note [Graphs
+    without the collector].
+
+    A node is held by its neighbours, by its values and by what these use; a value by its node, by
+    the arguments that it is among, and by the lists of the graph.
+    """
+    count = sys.getrefcount
+    listed = Counter(map(id, (*graph.inputs, *[o for o in graph.outputs if type(o) is Value])))
+    if max(count(graph.inputs), count(graph.outputs)) > _HELD:
+        return False
+    for value in graph.inputs:
+        if count(value) != _HELD + listed[id(value)] + sum(value.uses.values()):
+            return False
+    node = graph.first
+    while node is not None:
+        beside = 2  # the neighbours, or the ends of the graph
+        held = beside + len(node.outputs) + len({*values_in(node.args)})
+        if count(node) != _HELD + held or count(node.outputs) > _HELD:
+            return False
+        if any(type(a) is Value for a in node.args) and count(node.args) > _HELD:
+            return False
+        for value in node.outputs:
+            if count(value) != _HELD + 1 + listed[id(value)] + sum(value.uses.values()):
+                return False
+        node = node.following
+    return True
+
+
+def _held() -> int:
+    """The references to an object that nobody but one variable holds, as they are counted here."""
+    node = object()
+    return sys.getrefcount(node)
+
+
+_HELD = _held()
 
 
 class _InsertionPoint:

@@ -14,8 +14,10 @@ from adjoint.core.records import record
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Node, Region, Type
 from adjoint.graph.regions import register
+from adjoint.graph.replays import Again, Rerun, with_states
 from adjoint.graph.staging import (
     UNKNOWN,
+    Back,
     Call,
     Flat,
     Paths,
@@ -56,6 +58,13 @@ class Loop(Call):
         a, b, _ = self.sizes
         return operands[:a], operands[a : a + b], operands[a + b :]
 
+    def halved(self) -> Back:
+        """A loop of unknown length that draws runs again, from the states before it."""
+        keeping, drawn = self.keeping(), self.draws()
+        if drawn and any(UNKNOWN in t.shape for t in keeping.types([], False)):
+            return Rerun(self.graphs, self, tuple(drawn))
+        return keeping
+
 
 @record
 class Scan(Loop):
@@ -65,6 +74,7 @@ class Scan(Loop):
     sizes: tuple[int, int, int]  # how many constants, carries, xs
     length: int  # or UNKNOWN
     backwards: bool
+    generators: tuple[Any, ...] = ()  # of a keeping call: whose states each step keeps, too
     name = "scan"
 
     def args(self, operands: Flat) -> tuple[Any, ...]:
@@ -97,19 +107,20 @@ class Scan(Loop):
         return len(self.graphs["body"].outputs)
 
     def keeping(self) -> Scan:
-        """Another result of each step is the carry that it began with."""
+        """Further results of each step are what it began with: the carry, states of generators."""
+        drawn = tuple(self.draws())
         body = self.graphs["body"].clone()
         _, carry, _ = self.groups(body.inputs)
         body.outputs += carry
-        return replace(self, graphs={"body": body})
+        body = with_states(body, drawn)
+        return replace(self, graphs={"body": body}, generators=drawn)
 
     def kept(self, results: Flat) -> Flat:
-        return results[self.count - self.sizes[1] :]
+        return results[self.count - self.sizes[1] - len(self.generators) :]
 
     def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
-        return pull_loop(
-            self.step, self.groups(primals), kept, grads, wanted, self.length, not self.backwards
-        )
+        turns = Turns(kept, self.generators, self.length, not self.backwards)
+        return pull_loop(self.step, self.groups(primals), turns, grads, wanted)
 
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
         a, b, _ = self.sizes
@@ -202,15 +213,17 @@ class Pushed:
         return [*values[:b], *found[:turn]], [*values[b:], *found[turn:]]
 
 
-def pull_loop(
-    step: Step,
-    groups: tuple[Flat, Flat, Flat],
-    kept: Flat,
-    grads: Flat,
-    wanted: list[bool],
-    length: int,
-    backwards: bool,
-) -> Flat:
+@record
+class Turns:
+    """The turns of a loop that has run, for the loop back over them."""
+
+    kept: Flat  # what the turns began with: the carries, then states of generators
+    generators: tuple[Any, ...]
+    length: int  # or UNKNOWN
+    backwards: bool
+
+
+def pull_loop(step: Step, groups: Groups, turns: Turns, grads: Flat, wanted: list[bool]) -> Flat:
     """Reverse mode of a loop: another one the other way round, over the carries that it kept.
 
     c̄ ← pull of the step at (constants, cᵢ, xᵢ) from (c̄, ȳᵢ); the gradients of the constants add
@@ -226,21 +239,25 @@ def pull_loop(
 
     def back(fixed: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
         bars, sums = carry[: len(q)], carry[len(q) :]
-        x_in, c_in, y_bars = cut(x, len(xs), b, len(present))
+        x_in, c_in, states, y_bars = cut(x, len(xs), b, len(turns.generators), len(present))
+        turn, inputs = Again(turns.generators, tuple(states)), [*fixed, *c_in, *x_in]
 
         def run(values: Flat) -> Flat:
             new, y = step(values[:a], values[a : a + b], values[a + b :])
             return [*(new[i] for i in q), *(y[j] for j in present)]
 
-        found = pulled_back(run, [*fixed, *c_in, *x_in], places, [*bars, *y_bars])
+        def pulled(values: Flat) -> Flat:
+            count = len(inputs)
+            return pulled_back(run, values[:count], places, values[count:], turn.ended)
+
+        found = turn.run(pulled, [*inputs, *bars, *y_bars])
         more, new, x_bars = cut(found, len(p), len(q), len(r))
         return [*new, *(s + m for s, m in zip(sums, more, strict=True))], x_bars
 
     bars = [zeros(start[i]) if grads[i] is None else grads[i] for i in q]
-    scanned = [*xs, *kept, *(grads[b + j] for j in present)]
-    results = scan_flat(
-        back, constants, [*bars, *(zeros(constants[i]) for i in p)], scanned, length, backwards
-    )
+    scanned = [*xs, *turns.kept, *(grads[b + j] for j in present)]
+    begin = [*bars, *(zeros(constants[i]) for i in p)]
+    results = scan_flat(back, constants, begin, scanned, turns.length, turns.backwards)
     new, sums, x_bars = cut(results, len(q), len(p), len(r))
     return put(
         [None] * (a + b + len(xs)),

@@ -183,9 +183,11 @@ class _Parser:
                 raise ParseError(f"parse: {call[:60]!r} should say how the function is called")
             args = tuple(self._tree(a, known) for a in tree.args)
             for word in tree.keywords:
-                if word.arg is None or word.arg in named_args:
+                given = self._tree(word.value, known)
+                more = given if word.arg is None else {word.arg: given}
+                if type(more) is not dict or more.keys() & named_args.keys():
                     raise ParseError(f"parse: {call[:60]!r}: a keyword without a name, or twice")
-                named_args[word.arg] = self._tree(word.value, known)
+                named_args |= more
         leaves, signature.inputs = pytrees.flatten((args, named_args))
         signature.static = {i: v for i, v in enumerate(leaves) if not isinstance(v, Value)}
         if [v for v in leaves if isinstance(v, Value)] != graph.inputs:
@@ -198,10 +200,13 @@ class _Parser:
         functions: dict[str, Graph],
         statement: ast.stmt,
     ) -> None:
-        if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            elements: list[ast.expr] = []  # it prints, and gives nothing
+        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            elements = target.elts if isinstance(target, ast.Tuple) else [target]
+        else:
             _refuse(statement, "a graph holds assignments `y = ad.ops.name.overload(…)` only")
-        target = statement.targets[0]
-        elements = target.elts if isinstance(target, ast.Tuple) else [target]
         names = [e.id for e in elements if isinstance(e, ast.Name)]
         if len(names) != len(elements):
             _refuse(statement, "only names can be assigned to")

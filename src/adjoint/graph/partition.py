@@ -15,6 +15,7 @@ from typing import Any
 
 from adjoint.core.errors import ArgumentError
 from adjoint.core.places import warn
+from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
 
 _INFINITE = math.inf
@@ -98,7 +99,7 @@ def _is_constant(node: Node | None) -> bool:
 
 def _is_fixed(node: Node | None) -> bool:
     """Whether a node must not run twice: it draws random numbers."""
-    return node is not None and not isinstance(node.op, (Constant, Region)) and node.op.row.random
+    return node is not None and not isinstance(node.op, Constant) and is_random(node)
 
 
 def _is_cheap(node: Node) -> bool:
@@ -255,7 +256,7 @@ def _minimum_cut(
         if _is_constant(node):
             continue
         here = enter(value)
-        if node is None or (value in keepable and not _is_cheap(node)):
+        if node is None or _is_fixed(node) or (value in keepable and not _is_cheap(node)):
             flow.edge(source, here, _INFINITE)
             continue
         for before in node.inputs():

@@ -18,6 +18,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType
 from adjoint.core.pytrees import TreeDef
+from adjoint.core.texts import in_comment, in_docstring, literal
 from adjoint.graph.custom import is_custom
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
 from adjoint.ops import arguments
@@ -44,10 +45,10 @@ def type_text(type: Type) -> str:
 
 def python(graph: Graph, *, comments: bool = True) -> str:
     """A Python module with the graph as a function."""
-    lines = ["import adjoint as ad", "", ""]
-    if any(True for _ in _large(graph)):
+    lines, names = ["import adjoint as ad", "", ""], _names(graph)
+    if names:
         lines[2:2] = ["# `constants` is graph.constants, a dictionary of the large tensors.", ""]
-    return "\n".join([*lines, *_function(graph, _function_name(graph), comments)]) + "\n"
+    return "\n".join([*lines, *_function(graph, _function_name(graph), comments, names)]) + "\n"
 
 
 def _function_name(graph: Graph) -> str:
@@ -55,21 +56,21 @@ def _function_name(graph: Graph) -> str:
     return name if name.isidentifier() and name not in _TAKEN else "f"
 
 
-def _function(graph: Graph, name: str, comments: bool) -> list[str]:
+def _function(graph: Graph, name: str, comments: bool, names: Names) -> list[str]:
     parameters = ", ".join(f'{name_of(v)}: "{type_text(v.type)}"' for v in graph.inputs)
     head = f"def {name}({parameters}):"
     if len(head) > 100:
         each = [f'    {name_of(v)}: "{type_text(v.type)}",' for v in graph.inputs]
         head = "\n".join([f"def {name}(", *each, "):"])
     call = _call_text(graph, name)
-    body = [f'"""{call}"""'] if call else []
+    body = [f'"""{in_docstring(call)}"""'] if call else []
     for node in graph.nodes:
-        body += _statement(node, comments)
+        body += _statement(node, comments, names)
     body.append(f"return {_outputs_text(graph)}")
     return [head, *("    " + line for line in body)]
 
 
-def _statement(node: Node, comments: bool) -> list[str]:
+def _statement(node: Node, comments: bool, names: Names) -> list[str]:
     lines: list[str] = []
     targets = ", ".join(name_of(v) for v in node.outputs)
     if len(node.outputs) == 1 and _is_listed(node):
@@ -77,12 +78,13 @@ def _statement(node: Node, comments: bool) -> list[str]:
     if isinstance(node.op, Region):
         stem = name_of(node.outputs[0]) if node.outputs else node.op.name
         for key, inner in node.graphs.items():
-            lines += _function(inner, f"{stem}_{'body' if _is_call(node) else key}", comments)
-        text = _region_text(node, stem)
+            called = f"{stem}_{'body' if _is_call(node) else key}"
+            lines += _function(inner, called, comments, names)
+        text = _region_text(node, stem, names)
     elif isinstance(node.op, Constant):
-        text = _constant_text(node.op.tensor, node.outputs[0])
+        text = _constant_text(node.op.tensor, names)
     else:
-        text = f"{_operator_text(node.op)}({', '.join(_arguments(node))})"
+        text = f"{_operator_text(node.op)}({', '.join(_arguments(node, names))})"
     comment = f"  # {_comment(node)}" if comments else ""
     return [*lines, (f"{targets} = " if targets else "") + text + comment]
 
@@ -106,8 +108,8 @@ def _is_call(node: Node) -> bool:
     return node.op.name == "call" or is_custom(node)
 
 
-def _region_text(node: Node, stem: str) -> str:
-    values = [_literal(a) for a in node.args]
+def _region_text(node: Node, stem: str, names: Names) -> str:
+    values = [_literal(a, names) for a in node.args]
     if _is_call(node):
         return f"{stem}_body({', '.join(values)})"
     graphs = [f"{key}={stem}_{key}" for key in node.graphs]
@@ -118,10 +120,10 @@ def _comment(node: Node) -> str:
     text = "; ".join(type_text(v.type) for v in node.outputs)
     if node.block is not None:
         text += f"  of {node.block.operator}/{node.block.number}"
-    return f"{text}  at {node.place}" if node.place else text
+    return f"{text}  at {in_comment(node.place)}" if node.place else text
 
 
-def _arguments(node: Node) -> list[str]:
+def _arguments(node: Node, names: Names) -> list[str]:
     """The arguments of a call; those at the end that have their default are left out."""
     pieces: list[tuple[str, bool]] = []
     for argument, value in zip(node.op.schema.arguments, node.args, strict=True):
@@ -131,7 +133,7 @@ def _arguments(node: Node) -> list[str]:
         is_default = is_default or (
             value is None and argument.type.is_optional and argument.keyword_only
         )
-        text = _literal(value, node)
+        text = _literal(value, names)
         if argument.keyword_only:
             text = f"{python_name(argument.name)}={text}"
         pieces.append((text, is_default))
@@ -148,21 +150,21 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and not isinstance(a, Value) and a == b
 
 
-def _literal(value: Any, node: Node | None = None) -> str:
+def _literal(value: Any, names: Names) -> str:
     if isinstance(value, Value):
         return name_of(value)
     if isinstance(value, tuple):
-        inner = [_literal(v, node) for v in value]
+        inner = [_literal(v, names) for v in value]
         if any(isinstance(v, Value) for v in value):
             return f"[{', '.join(inner)}]"
         return f"({', '.join(inner)}{',' if len(inner) == 1 else ''})"
     if isinstance(value, list):
-        return f"[{', '.join(_literal(v, node) for v in value)}]"
+        return f"[{', '.join(_literal(v, names) for v in value)}]"
     if isinstance(value, DType):
         return f"ad.{'bool' if value.name == 'bool' else value.name}"
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return number(value)
-    return f'constants["{_object_name(node)}"]'
+    return f'constants["{names[id(value)]}"]'
 
 
 def number(value: Any) -> str:
@@ -171,11 +173,7 @@ def number(value: Any) -> str:
         return f"complex({number(value.real)}, {number(value.imag)})"
     if isinstance(value, float) and not math.isfinite(value):
         return "ad.nan" if math.isnan(value) else "ad.inf" if value > 0 else "-ad.inf"
-    return repr(value)
-
-
-def _object_name(node: Node | None) -> str:
-    return f"{node.outputs[0].name}_argument" if node is not None and node.outputs else "argument"
+    return literal(value) or "..."
 
 
 # --- constants ------------------------------------------------------------------------------------
@@ -186,6 +184,7 @@ def _is_small(tensor: Any) -> bool:
 
 
 def _large(graph: Graph) -> Iterator[tuple[str, Any]]:
+    """The tensors and objects that the text takes from a dictionary, and a name for each."""
     for node in graph.nodes:
         if isinstance(node.op, Constant) and not _is_small(node.op.tensor):
             yield name_of(node.outputs[0]), node.op.tensor
@@ -195,20 +194,42 @@ def _large(graph: Graph) -> Iterator[tuple[str, Any]]:
             if not isinstance(
                 value, (Value, tuple, list, DType, bool, int, float, complex, str, type(None))
             ):
-                yield _object_name(node), value
+                stem = node.outputs[0].name if node.outputs else node.op.name
+                yield f"{stem}_argument", value
+
+
+Names = dict[int, str]  # of such objects, by id
+
+
+def _names(graph: Graph) -> Names:
+    """A name of its own for each object: those of inner graphs repeat the names of their values."""
+    found: Names = {}
+    taken: set[str] = set()
+    for wanted, value in _large(graph):
+        if id(value) in found:
+            continue
+        name, number = wanted, 0
+        while name in taken:
+            number += 1
+            name = f"{wanted}_{number}"
+        taken.add(name)
+        found[id(value)] = name
+    return found
 
 
 def constants(graph: Graph) -> dict[str, Any]:
     """The tensors (and generators) that the Python text does not write out."""
-    return dict(_large(graph))
+    names = _names(graph)
+    return {names[id(value)]: value for _, value in _large(graph)}
 
 
-def _constant_text(tensor: Any, value: Value) -> str:
+def _constant_text(tensor: Any, names: Names) -> str:
     if not _is_small(tensor):
-        return f'constants["{name_of(value)}"]'
+        return f'constants["{names[id(tensor)]}"]'
+    dtype = _literal(tensor.dtype, names)
     if not tensor.numel():
-        return f"ad.zeros({tuple(tensor.shape)}, dtype={_literal(tensor.dtype)})"
-    return f"ad.tensor({_nested(tensor.value)}, dtype={_literal(tensor.dtype)})"
+        return f"ad.zeros({tuple(tensor.shape)}, dtype={dtype})"
+    return f"ad.tensor({_nested(tensor.value)}, dtype={dtype})"
 
 
 def _nested(array: Any) -> str:
@@ -249,13 +270,20 @@ def _call_text(graph: Graph, name: str) -> str:
     ])  # fmt: skip
     parts = [_tree_text(c, leaves) for c in args.children]
     parts += [
-        f"{key}={_tree_text(c, leaves)}" for key, c in zip(named.data, named.children, strict=True)
+        _keyword(key, _tree_text(c, leaves))
+        for key, c in zip(named.data, named.children, strict=True)
     ]
     return f"{name}({', '.join(parts)})"
 
 
+def _keyword(name: str, text: str) -> str:
+    """A keyword argument; f(**{"a b": 3}) takes words that are no names."""
+    plain = name.isidentifier() and not keyword.iskeyword(name)
+    return f"{str.__str__(name)}={text}" if plain else f"**{{{number(name)}: {text}}}"
+
+
 def _outputs_text(graph: Graph) -> str:
-    leaves = [_literal(o) for o in graph.outputs]
+    leaves = [_literal(o, {}) for o in graph.outputs]
     structure = graph.signature.outputs
     if structure is None:
         return leaves[0] if len(leaves) == 1 else f"({', '.join(leaves)})"
@@ -269,7 +297,7 @@ def _tree_text(structure: TreeDef, leaves: Iterator[str]) -> str:
     if structure.kind is dict:
         return (
             "{"
-            + ", ".join(f"{k!r}: {c}" for k, c in zip(structure.data, children, strict=True))
+            + ", ".join(f"{number(k)}: {c}" for k, c in zip(structure.data, children, strict=True))
             + "}"
         )
     if structure.kind is list:

@@ -7,10 +7,11 @@ from typing import Any
 
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, ShapeError
-from adjoint.graph.control import scan, tensors_like, tensors_of
+from adjoint.graph.control import arguments_of, scan, tensors_like
 from adjoint.graph.staging import Flat
 from adjoint.ops import operator as operators
 from adjoint.transforms.annotations import R, T
+from adjoint.transforms.dressing import Dress
 from adjoint.transforms.vectorize import vmap
 
 
@@ -27,7 +28,7 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
     >>> ad.associative_scan(ad.maximum, ad.tensor([1.0, 3.0, 2.0]), reverse=True)
     tensor([3., 3., 2.])
     """
-    tensors, structure = tensors_of("associative_scan", elems, "elems")
+    tensors, structure, dress = arguments_of("associative_scan", elems, "elems")
     dims = [_dim(t, axis) for t in tensors]
     sizes = {int(t.shape[d]) for t, d in zip(tensors, dims, strict=True)}
     if len(sizes) != 1:
@@ -36,9 +37,9 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
             f"{sorted(sizes) or 'no tensors'}"
         )
     turn = lambda values: [v.flip(d) for v, d in zip(values, dims, strict=True)]
-    steps = _Steps(fn, structure, dims)
+    steps = _Steps(fn, structure, dims, dress)
     found = turn(steps.run(turn(tensors))) if reverse else steps.run(tensors)
-    return pytrees.unflatten(structure, found)
+    return dress.result(pytrees.unflatten(structure, found))
 
 
 def _dim(tensor: Any, axis: int) -> int:
@@ -54,8 +55,10 @@ class _Steps:
     element.
     """
 
-    def __init__(self, fn: Callable[..., Any], structure: Any, dims: list[int]) -> None:
-        self.fn, self.structure, self.dims = fn, structure, dims
+    def __init__(
+        self, fn: Callable[..., Any], structure: Any, dims: list[int], dress: Dress
+    ) -> None:
+        self.fn, self.structure, self.dims, self.dress = fn, structure, dims, dress
 
     def run(self, elements: Flat) -> Flat:
         """The running results of some elements."""
@@ -83,7 +86,8 @@ class _Steps:
         return [every(v, d, start, stop, 2) for v, d in self._along(values)]
 
     def _combined(self, first: Flat, second: Flat) -> Flat:
-        one, other = (pytrees.unflatten(self.structure, v) for v in (first, second))
+        given = (self.dress.put_on(values) for values in (first, second))
+        one, other = (pytrees.unflatten(self.structure, values) for values in given)
         told = "what the function returns"
         returned = self.fn(one, other)
         results = tensors_like("associative_scan", self.structure, returned, "elems", told)
@@ -119,7 +123,8 @@ def map(f: Callable[..., R], xs: Any, *, batch_size: int | None = None) -> R:
         return scan(lambda carry, x: (carry, f(x)), (), xs)[1]
     if batch_size < 1:
         raise ArgumentError(f"map: batch_size must be at least 1, got {batch_size}")
-    tensors, structure = tensors_of("map", xs, "xs")
+    tensors, structure, dress = arguments_of("map", xs, "xs")
+    one = dress.inside(f, structure)
     if not tensors or not all(t.ndim for t in tensors):
         raise ArgumentError("map: xs must hold tensors of at least one dimension")
     size = int(tensors[0].shape[0])
@@ -132,9 +137,10 @@ def map(f: Callable[..., R], xs: Any, *, batch_size: int | None = None) -> R:
     if whole or not size:
         count = whole // batch_size
         cut = [t.reshape((count, batch_size, *t.shape[1:])) for t in rows(0, whole)]
-        batches = map(vmap(f), pytrees.unflatten(structure, cut))
+        batches = map(vmap(one), pytrees.unflatten(structure, cut))
         parts.append(pytrees.map(lambda y: y.flatten(0, 1), batches))
     if whole < size:
-        parts.append(vmap(f)(pytrees.unflatten(structure, rows(whole, size - whole))))
+        parts.append(vmap(one)(pytrees.unflatten(structure, rows(whole, size - whole))))
     cat = operators.packet("cat")
-    return parts[0] if len(parts) == 1 else pytrees.map(lambda *ys: cat(list(ys), 0), *parts)
+    joined = parts[0] if len(parts) == 1 else pytrees.map(lambda *ys: cat(list(ys), 0), *parts)
+    return dress.result(joined)

@@ -19,15 +19,17 @@ from dataclasses import replace
 from typing import Any
 
 from adjoint.core.errors import DtypeError, GradError, ShapeError
+from adjoint.core.generator import drawn
 from adjoint.core.places import user_line
 from adjoint.core.state import current
-from adjoint.graph.facts import has_effect
+from adjoint.graph.facts import generators, has_effect
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Region, Type
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.regions import REGIONS
 from adjoint.graph.trace import TraceLevel
 from adjoint.ops import operator as operators
+from adjoint.ops import streams
 from adjoint.tensor import dispatch, observe
 from adjoint.tensor.forward import JvpLevel
 from adjoint.tensor.levels import GradLevel, Level, wrap
@@ -147,11 +149,39 @@ def check_alike(what: str, before: Flat, after: Sequence[Any], paths: Paths) -> 
 # --- calls ----------------------------------------------
 
 
-class Call(ABC):
+class Back(ABC):
+    """The way back through a call that has run."""
+
+    graphs: dict[str, Graph]
+    before: tuple[Any, ...] = ()  # generators whose states before the run `pull` needs, too
+
+    @property
+    @abstractmethod
+    def run(self) -> Call:
+        """The call to run: it gives what `kept` takes."""
+
+    @abstractmethod
+    def kept(self, results: Flat) -> Flat:
+        """Of the results of the call those for `pull`, which no user can write to."""
+
+    @abstractmethod
+    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+        """The gradient of each operand, None where not wanted; `kept` are results, then states."""
+
+
+class Call(Back):
     """One use of a region: its graphs and numbers; its operands come with every rule."""
 
     name: str
-    graphs: dict[str, Graph]
+
+    @property
+    def run(self) -> Call:
+        return self
+
+    def draws(self) -> list[Any]:
+        """The generators that it draws from."""
+        found = {id(g): g for graph in self.graphs.values() for g in generators(graph)}
+        return list(found.values())
 
     @property
     @abstractmethod
@@ -174,13 +204,11 @@ class Call(ABC):
     def keeping(self) -> Call:
         """The call that gives, behind the same results, what its `pull` needs of the run."""
 
-    @abstractmethod
-    def kept(self, results: Flat) -> Flat:
-        """Of a keeping call: the results for `pull`, which no user can write to."""
-
-    @abstractmethod
-    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
-        """Of a keeping call: the gradient of each operand, None where not wanted."""
+    def halved(self) -> Back:
+        """The way back where it becomes another graph than the call: what goes from one to the
+        other has a known shape.
+        """
+        return self.keeping()
 
     @abstractmethod
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
@@ -189,7 +217,8 @@ class Call(ABC):
 
 def bind(call: Call, operands: Flat) -> Flat:
     """Let the topmost transform among the operands carry out the call."""
-    level = _carrying_out(operands)
+    is_placed = bool(call.draws()) or not call.graphs
+    level = _innermost() if is_placed else _carrying_out(operands)
     if isinstance(level, GradLevel):
         return _reverse(level, call, operands)
     if isinstance(level, JvpLevel):
@@ -197,6 +226,12 @@ def bind(call: Call, operands: Flat) -> Flat:
     if isinstance(level, BatchLevel):
         return call.batch(level, operands)
     return _node(level, call, operands)
+
+
+def _innermost() -> Any:
+    """Who carries out a call that draws random numbers: it says who gets which."""
+    carrying = (GradLevel, JvpLevel, BatchLevel, TraceLevel)
+    return next(v for v in reversed(current().levels) if isinstance(v, carrying))
 
 
 def _carrying_out(operands: Flat) -> Any:
@@ -212,6 +247,9 @@ def _carrying_out(operands: Flat) -> Any:
 
 
 def _node(level: Any, call: Call, operands: Flat) -> Flat:
+    if call.graphs:
+        for generator in call.draws():
+            drawn(generator, level, streams.read)
     needs = needs_gradient(operands)
     values = [level.value(t) for t in operands]
     graphs = {k: g.clone() for k, g in call.graphs.items()}  # passes change those of a node
@@ -250,10 +288,11 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
     with level.outside():
         if not recorded:
             return [level.lift(o) for o in bind(call, primals)]
-        keeping = call.keeping()
-        results = bind(keeping, primals)
-    graphs = {name: without_effects(graph) for name, graph in keeping.graphs.items()}
-    silent: Call = replace(keeping, graphs=graphs)  # type: ignore[type-var] - calls are records
+        back = call.halved() if level.halved else call.keeping()
+        states = [streams.read(generator) for generator in back.before]
+        results = bind(back.run, primals)
+    graphs = {name: without_effects(graph) for name, graph in back.graphs.items()}
+    silent: Back = replace(back, graphs=graphs)  # type: ignore[type-var] - they are records
     watches = [Watch(t) for t in primals if is_plain(t)]
 
     def general(node: Any, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
@@ -271,7 +310,7 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
     node = TapeNode(
         Rule(f"{call.name.title().replace('_', '')}Backward", general),
         edges,
-        (primals, keeping.kept(results)),
+        (primals, [*back.kept(results), *states]),
         None,
         None,
     )
@@ -309,11 +348,20 @@ def put(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> Fla
     return found
 
 
-def pulled_back(function: FlatFunction, inputs: Flat, places: list[int], cotangents: Flat) -> Flat:
-    """Pull cotangents, one per result, back to some inputs; zeros where nothing comes."""
+def pulled_back(
+    function: FlatFunction,
+    inputs: Flat,
+    places: list[int],
+    cotangents: Flat,
+    between: Callable[[], None] = lambda: None,
+) -> Flat:
+    """Pull cotangents, one per result, back to some inputs; zeros where nothing comes. `between`
+    is called when the function has run.
+    """
     _, pull = pullback(
         lambda *v: (function(put(inputs, places, v)), None), [inputs[i] for i in places]
     )
+    between()
     found = pull.last(cotangents)
     return [zeros(inputs[i]) if g is None else g for g, i in zip(found, places, strict=True)]
 

@@ -21,22 +21,28 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues, InplaceError
+from adjoint.core.generator import drawn
 from adjoint.core.layouts import Layout, strided
 from adjoint.core.places import user_line, warn
 from adjoint.core.shapes import Spec
 from adjoint.core.state import current
 from adjoint.graph import custom, defaults, functional, layouts, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
-from adjoint.graph.numbers import NumberTensor, TraceNumber, number_of, number_on
+from adjoint.graph.numbers import ArrayTensor, NumberTensor
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.written import Written
+from adjoint.ops import streams
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor import binding, views
+from adjoint.tensor.arrays import ndarray
 from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.limits import NearLevel, approach_traced
 from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.numbers import held_number, number_of
+from adjoint.tensor.structures import DressedTensor
 from adjoint.tensor.tape import CopyWatch, Counter, own_counter
-from adjoint.tensor.tensor import IN_PLACE_OF_ARRAYS, Tensor, is_plain
+from adjoint.tensor.tensor import Tensor, is_plain, no_array
+from adjoint.transforms.dressing import argument_of, calling, plain
 
 
 class TraceError(AdjointError, RuntimeError):
@@ -51,12 +57,20 @@ class ShapeDtype:
     [%input: f32[3,4]]
     """
 
-    __slots__ = ("dtype", "requires_grad", "shape")
+    __slots__ = ("dtype", "is_array", "requires_grad", "shape")
 
     def __init__(self, shape: Any, dtype: Any = "float32", requires_grad: bool = False) -> None:
         self.shape = (shape,) if isinstance(shape, int) else tuple(int(s) for s in shape)
         self.dtype: DType = to_dtype(dtype)
         self.requires_grad = requires_grad
+        self.is_array = False  # whether it stands for one of NumPy's arrays
+
+    @classmethod
+    def of(cls, example: Any, shape: Any, requires_grad: bool) -> ShapeDtype:
+        """What stands for a tensor or an array like the example."""
+        made = cls(shape, example.dtype, requires_grad)
+        made.is_array = type(example) is ArrayTensor or getattr(example, "is_array", False)
+        return made
 
     def __repr__(self) -> str:
         more = ", requires_grad=True" if self.requires_grad else ""
@@ -244,9 +258,7 @@ class TraceLevel(Level):
         )
 
     def check_numpy(self, what: str) -> None:
-        raise TraceError(
-            f"{user_line()}: {what} inside ad.trace: the values are not known. {IN_PLACE_OF_ARRAYS}"
-        )
+        raise TraceError(no_array(f"{what} inside ad.trace: the values are not known"))
 
     def created(self, tensor: Tensor) -> Tensor:
         """A tensor with known numbers: it keeps them, unless it is written to."""
@@ -261,6 +273,8 @@ class TraceLevel(Level):
         return self.lift(self.value(tensor))
 
     def random(self, op: Operator, values: list[Any]) -> Any:
+        given = dict(zip(op.schema.names, values, strict=False))
+        drawn(given.get("generator"), self, streams.read)
         return self.process(op, values)
 
     def process_inplace(self, op: Operator, function: Callable[..., Any], values: list[Any]) -> Any:
@@ -402,7 +416,7 @@ def trace(function: Any, /, *examples: Any, **keywords: Any) -> Graph | Tensor:
         signature.static = static
         signature.names = tuple(p for i, p in enumerate(paths) if i not in static)
         args, named = pytrees.unflatten(structure, given)
-        result = function(*args, **named)
+        result = calling(function, args, named)
         outputs, signature.outputs = pytrees.flatten(result)
         level.graph.outputs = [
             _output(level, o, p)
@@ -416,16 +430,17 @@ def trace(function: Any, /, *examples: Any, **keywords: Any) -> Graph | Tensor:
 def _input(level: TraceLevel, value: Value, leaf: Any) -> Any:
     """The tensor of an input; one that counts as a number where the argument is one."""
     number = leaf.wrapped if type(leaf) is NumberTensor else number_of(leaf)
-    if number is None:
-        return level.lift(value)
-    return number_on(level, value, number)
+    tensor = level.lift(value)
+    if number is not None:
+        return held_number(tensor, number)
+    if not isinstance(leaf, ndarray | np.ndarray) and not getattr(leaf, "is_array", False):
+        return tensor
+    return argument_of(tensor)
 
 
 def _output(level: TraceLevel, leaf: Any, path: str) -> Any:
-    if type(leaf) is TraceNumber:
-        return level.value(leaf.settled())
     if isinstance(leaf, Tensor):
-        return level.value(leaf)
+        return level.value(plain(leaf))
     if isinstance(leaf, (np.ndarray, np.generic)):
         return level.constant(as_tensor(leaf))
     if leaf is None or isinstance(leaf, (bool, int, float, complex, str)):
@@ -435,7 +450,8 @@ def _output(level: TraceLevel, leaf: Any, path: str) -> Any:
 
 def _warn_of_writes(level: TraceLevel, tensors: list[Any], signature: Signature) -> None:
     for tensor, value, path in zip(tensors, level.graph.inputs, signature.names, strict=True):
-        if tensor.value is not value:
+        under = tensor.value if isinstance(tensor, DressedTensor) else tensor
+        if under.value is not value:
             warn(
                 f"trace: {signature.name} changes its argument {path} in place; the graph leaves "
                 "its arguments alone. Return the new value, or clone() the argument first.",

@@ -16,7 +16,8 @@ from adjoint.core.errors import InplaceError
 from adjoint.core.places import user_line
 from adjoint.core.pytrees import TreeDef
 from adjoint.core.shapes import show
-from adjoint.graph.numbers import TraceNumber
+from adjoint.tensor.arrays import ndarray
+from adjoint.tensor.numbers import HeldNumber
 from adjoint.tensor.tensor import Tensor
 
 
@@ -44,19 +45,20 @@ def watched(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that returns `Written` where it writes to its arguments."""
 
     def made(*args: Any, **keywords: Any) -> Any:
-        given = [t for t in pytrees.leaves((args, keywords)) if isinstance(t, Tensor)]
+        leaves = [t for t in pytrees.leaves((args, keywords)) if isinstance(t, Tensor)]
+        given = [t.value if isinstance(t, ndarray) else t for t in leaves]
         before = [(t.value, t.shape) for t in given]
         result = function(*args, **keywords)
         places = [
             place
             for place, (t, (value, _)) in enumerate(zip(given, before, strict=True))
-            if t.value is not value and type(t) is not TraceNumber
+            if t.value is not value and type(t) is not HeldNumber
         ]
         if not places:
             return result
         for place in places:
             _check_shape(given[place], before[place][1])
-        numbers = {id(given[place]): place for place in places}
+        numbers = {id(leaves[place]): place for place in places}
         same = [(n, numbers.get(id(v))) for n, v in enumerate(pytrees.leaves(result))]
         found = tuple((n, place) for n, place in same if place is not None)
         return Written(result, [given[p] for p in places], tuple(places), found)

@@ -7,29 +7,34 @@ infinities inside a reciprocal.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from adjoint.checks import activation
 from adjoint.core import dtypes
+from adjoint.core.activations import CUBE, EXACT_CUBE, RATE, TANHSHRINK, gate_sides
 from adjoint.core.choosing import MANY, choose, limited
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.pieces import by_pieces
 from adjoint.core.shapes import wrap_dim
-from adjoint.kernels.pointwise import complex_sigmoid, widen
+from adjoint.kernels.pointwise import complex_sigmoid, real_sigmoid, widen
+from adjoint.kernels.special.common import exact_product, horner, in_double
+from adjoint.kernels.special.normal import gaussian_derivative, ndtr
 from adjoint.native import rows
 from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
 
 GAUSS_HEIGHT = 0.3989422804014327  # 1/√(2π)
-TANH_SLOPE = 0.7978845608028654  # √(2/π)
-TANH_CUBE = 0.044715
 FLAT = 40.0  # beyond it gelu is straight
 STRAIGHT = 800.0  # beyond it silu and mish are
+# gelu's v = x (a + b x²): b, and what rounding it leaves out
+CUBIC = float(EXACT_CUBE), float(EXACT_CUBE - Fraction(float(EXACT_CUBE)))
 
 
 def _widely(compute: Callable[..., Any], *arrays: Array) -> Array:
@@ -59,7 +64,7 @@ def _require_inexact(what: str, array: Array) -> None:
 def _sigmoid(x: Array) -> Array:
     if x.dtype.kind == "c":
         return complex_sigmoid(x)
-    return np.reciprocal(1 + np.exp(-x))
+    return real_sigmoid(x)
 
 
 # --- smooth --------------------------------------------------------------------------------------
@@ -83,10 +88,9 @@ def silu(self: Array) -> Array:
         if x.dtype.kind == "c":
             return x * complex_sigmoid(x)
         x = _not_far_left(x)
-        below = np.asarray(-x)
-        np.exp(below, out=below)
-        below += 1
-        return x / below
+        half = _fallen(0.5 * x)  # exp(-|x|) would leave the range before the product does
+        right = x / (1 + half * half)
+        return choose(np.asarray(x < 0), np.asarray(right * half * half), right)
 
     return _widely(compute, self)
 
@@ -97,13 +101,18 @@ def gated(self: Array, gate: Array) -> Array:
 
 
 def silu_backward(grad_output: Array, self: Array) -> Array:
-    """σ (1 + x (1 - σ))."""
+    """σ(x) (1 + x σ(-x))."""
     _require_inexact("silu_backward", self)
 
     def compute(grad: Array, x: Array) -> Array:
-        sigma = _sigmoid(x)
-        slope = sigma * (1 + _bend(x) * (1 - sigma))
-        return grad * (np.conj(slope) if slope.dtype.kind == "c" else slope)
+        if x.dtype.kind == "c":
+            return grad * np.conj(_sigmoid(x) * (1 + x * _sigmoid(-x)))
+        half = _fallen(0.5 * x)
+        small = half * half
+        tail = 1 / (1 + small)  # σ(|x|)
+        left = np.asarray(x < 0)
+        slope = tail * (1 + _bend(x) * choose(left, tail, small * tail))
+        return grad * choose(left, slope * half * half, slope)
 
     return _widely(compute, grad_output, self)
 
@@ -128,9 +137,22 @@ def mish(self: Array) -> Array:
 
     def compute(x: Array) -> Array:
         x = _not_far_left(x)
-        return x * np.tanh(_softplus(x))
+        half, rest, u = _mish_parts(x)
+        w = u * (u + 2)
+        left = np.asarray(x * half * half * rest)
+        return choose(np.asarray(x < 0), left, np.asarray(x * (w / (w + 2))))
 
     return _widely(compute, self)
+
+
+def _mish_parts(x: Array) -> tuple[Array, Array, Array]:
+    """h, a and u with tanh(log(1 + u)) = h² a, where u = h² = eˣ, or e⁴⁰ if that is less.
+
+    A product with h on either side stays in range where the result does.
+    """
+    half = np.exp(0.5 * limited(x, None, FLAT))
+    u = half * half
+    return half, (u + 2) / (u * (u + 2) + 2), u
 
 
 def mish_backward(grad_output: Array, self: Array) -> Array:
@@ -138,10 +160,35 @@ def mish_backward(grad_output: Array, self: Array) -> Array:
     _require_real("mish_backward", self)
 
     def compute(grad: Array, x: Array) -> Array:
-        t = np.tanh(_softplus(x))
-        return grad * (t + _bend(x) * _sigmoid(x) * (1 - t * t))
+        half, gate, u = _mish_parts(x)
+        w = u * (u + 2)
+        rate = 4 * ((1 + u) / (w + 2) / (w + 2))  # the slope of the gate, over u
+        left = np.asarray(half * (gate + _bend(x) * rate) * half)
+        right = np.asarray(w / (w + 2) + _bend(x) * (rate * u))
+        return grad * choose(np.asarray(x < 0), left, right)
 
     return _widely(compute, grad_output, self)
+
+
+def mish_derivative(self: Array, n: int) -> Array:
+    """n g⁽ⁿ⁻¹⁾ + x g⁽ⁿ⁾, g = tanh(log(1 + eˣ))."""
+    _require_real("_mish_derivative", self)
+    activation.check_order("_mish_derivative", n)
+
+    def compute(x: Array) -> Array:
+        x = limited(x, -STRAIGHT, STRAIGHT)
+        half, left = _fallen(0.5 * x), np.asarray(x < 0)
+        u = half * half
+        below = choose(left, np.asarray((u + 2) * u + 2), np.asarray((2 * u + 2) * u + 1))
+        before, gate = (
+            choose(left, *(np.asarray(horner(u, p)) for p in gate_sides(k))) for k in (n - 1, n)
+        )
+        for _ in range(n):
+            before, gate = before / below, gate / below
+        result = n * before + x * (gate / below)
+        return choose(left, half * result * half, result)
+
+    return in_double(compute, self)
 
 
 def _approximates(what: str, self: Array, approximate: str) -> bool:
@@ -153,22 +200,47 @@ def _approximates(what: str, self: Array, approximate: str) -> bool:
     return approximate == "tanh"
 
 
-def _gelu_gate(x: Array) -> Array:
-    x = limited(x, -FLAT, FLAT)
-    return _sigmoid(x * (1 + TANH_CUBE * (x * x)) * (2 * TANH_SLOPE))
+def gelu_gate(self: Array, slope: bool) -> Array:
+    """σ(v) or σ'(v), v = √(8/π) (x + 0.044715 x³)."""
+    _require_real("_gelu_gate", self)
+
+    def compute(x: Array) -> Array:
+        half, tail = _gelu_tail(x)
+        gate = tail * tail if slope else tail
+        falls = np.asarray(x < 0) | np.asarray(slope)
+        return choose(falls, np.asarray(gate * half * half), gate)
+
+    return in_double(compute, self)
+
+
+def _gelu_tail(x: Array) -> tuple[Array, Array]:
+    """exp(-|v|/2) and σ(|v|), from v to twice the precision: rounding costs v ulp in the tail.
+
+    v = x t, t = a + b x², with a and b as the sum of two numbers.
+    """
+    x = limited(np.abs(x), None, FLAT)
+    square, lost = exact_product(x, x)
+    part, more = exact_product(square, np.float64(CUBIC[0]))
+    more += CUBIC[0] * lost + CUBIC[1] * square
+    rate = RATE + part
+    larger = np.maximum(part, RATE)
+    more += (larger - rate) + np.minimum(part, RATE)
+    v, lost = exact_product(x, rate)
+    half = np.exp(-0.5 * v) * (1 - 0.5 * (lost + x * more))
+    return half, 1 / (1 + half * half)
 
 
 def gelu(self: Array, approximate: str) -> Array:
     """x Φ(x), or its approximation."""
     if _approximates("gelu", self, approximate):
-        return _widely(lambda x: _not_far_left(x) * _gelu_gate(x), self)
+        return in_double(_gelu_tanh, self)
     return _widely(_gelu_single if _many_single(self) else _gelu_double, self)
 
 
 def gelu_backward(grad_output: Array, self: Array, approximate: str) -> Array:
     """Φ + x φ, or that of the approximation."""
     if _approximates("gelu_backward", self, approximate):
-        return _widely(lambda grad, x: grad * _gelu_tanh_slope(x), grad_output, self)
+        return in_double(lambda grad, x: grad * _gelu_tanh_slope(x), grad_output, self)
     slope = _gelu_slope_single if _many_single(self) else _gelu_slope_double
     return _widely(lambda grad, x: grad * slope(x), grad_output, self)
 
@@ -179,16 +251,13 @@ def _many_single(x: Array) -> bool:
 
 
 def _gelu_double(x: Array) -> Array:
-    from scipy.special import ndtr
-
-    return limited(x, -FLAT, None) * ndtr(x)
+    return limited(x, -FLAT, None) * ndtr(np.asarray(x))
 
 
 def _gelu_slope_double(x: Array) -> Array:
-    from scipy.special import ndtr
-
     bend = limited(x, -FLAT, FLAT)
-    return ndtr(x) + bend * (np.exp(bend * bend * -0.5) * GAUSS_HEIGHT)
+    bell = gaussian_derivative(np.asarray(bend), 0, 0.5)
+    return ndtr(np.asarray(x)) + bend * (bell * GAUSS_HEIGHT)
 
 
 # Φ(-t) exp(t²/2) = P(t)/Q(t) for 0 ≤ t ≤ 14.5, relative error 6e-9: our own least squares, with
@@ -214,9 +283,10 @@ def _tail_single(x: Array) -> tuple[Array, Array, Array]:
     t = limited(np.abs(x), None, FLAT)
     ratio = np.asarray(_polynomial(TAIL_ABOVE, t))
     ratio /= _polynomial(TAIL_BELOW, t)
-    falling = t * t
-    falling *= -0.5
-    return t, ratio, np.exp(falling)
+    wide = t.astype(np.float64)  # rounding t² alone would cost t² ulp
+    wide *= wide
+    wide *= -0.5
+    return t, ratio, np.exp(wide).astype(x.dtype)
 
 
 def _gelu_single(x: Array) -> Array:
@@ -237,11 +307,20 @@ def _gelu_slope_single(x: Array) -> Array:
     return right + ratio * (1 - 2 * right)
 
 
+def _gelu_tanh(x: Array) -> Array:
+    half, tail = _gelu_tail(x)
+    right = limited(x, -FLAT, None) * tail
+    return choose(np.asarray(x < 0), np.asarray(right * half * half), right)
+
+
 def _gelu_tanh_slope(x: Array) -> Array:
-    gate = _gelu_gate(x)
+    """σ(v) + x σ'(v) v'."""
+    half, tail = _gelu_tail(x)
     bend = limited(x, -FLAT, FLAT)
-    slope = (1 + 3 * TANH_CUBE * bend * bend) * (2 * TANH_SLOPE)
-    return gate + bend * (gate * (1 - gate) * slope)
+    rate = bend * ((1 + 3 * CUBE * bend * bend) * RATE)
+    small, left = half * half, np.asarray(x < 0)
+    slope = tail * (1 + rate * choose(left, tail, small * tail))
+    return choose(left, np.asarray(slope * half * half), slope)
 
 
 def softplus(self: Array, beta: float, threshold: float) -> Array:
@@ -252,7 +331,49 @@ def softplus(self: Array, beta: float, threshold: float) -> Array:
         z = np.asarray(x * beta)
         return choose(np.asarray(z > threshold), x, np.asarray(_softplus(z) / beta))
 
-    return _widely(compute, self)
+    def exactly(x: Array) -> Array:
+        z, rest = _product(x, beta)
+        value = (_softplus(z) + rest * _sigmoid(z)) / beta
+        return choose(np.asarray(z > threshold), x, np.asarray(value))
+
+    is_exact = math.frexp(beta)[0] in (0.5, -0.5)
+    return _widely(compute, self) if is_exact else in_double(exactly, self)
+
+
+def logistic(self: Array, beta: float, slope: bool) -> Array:
+    """σ(beta·x) or σ'(beta·x)."""
+    _require_real("_logistic", self)
+
+    def compute(x: Array) -> Array:
+        z, rest = _product(x, beta)
+        small = _fallen(z)
+        small -= small * (np.sign(z) * rest)
+        below = 1 + small
+        if slope:
+            return small / (below * below)
+        return choose(np.asarray(z < 0), small, np.ones((), x.dtype)) / below
+
+    return in_double(compute, self)
+
+
+def exp_of_quotient(self: Array, divisor: float) -> Array:
+    """exp(x / divisor): the quotient to twice the precision, since exp turns its digits into
+    magnitude."""
+    _require_real("_exp_of_quotient", self)
+
+    def compute(x: Array) -> Array:
+        quotient = np.asarray(x / divisor)
+        back, lost = _product(quotient, divisor)
+        rest = ((x - back) - lost) / divisor
+        return np.exp(quotient) * (1 + np.where(np.isfinite(rest), rest, 0))
+
+    return in_double(compute, self)
+
+
+def _product(x: Array, number: float) -> tuple[Array, Array]:
+    """A product and what rounding it leaves out; nothing where it is infinite."""
+    product, rest = exact_product(x, np.float64(number))
+    return product, np.where(np.isfinite(rest), rest, 0.0)
 
 
 def log_sigmoid(self: Array) -> Array:
@@ -320,6 +441,41 @@ def elu_backward(
         return grad * slope
 
     return _widely(compute, grad_output, self_or_result)
+
+
+def celu(self: Array, alpha: float) -> Array:
+    """x on the right, alpha·(exp(x/alpha) - 1) on the left."""
+    activation.check_alpha(alpha)
+    _require_real("celu", self)
+
+    def compute(x: Array) -> Array:
+        result = _expm1(np.asarray(limited(x, None, 0) / alpha))
+        result *= alpha
+        result += limited(x, 0, None)
+        return result
+
+    return _widely(compute, self)
+
+
+def softsign(self: Array) -> Array:
+    """x / (1 + |x|)."""
+    _require_real("softsign", self)
+    return _widely(lambda x: x / (1 + np.abs(x)), self)
+
+
+def tanhshrink(self: Array) -> Array:
+    """x - tanh(x); near 0, where that would cancel, as x k/(1 + k)."""
+    _require_real("tanhshrink", self)
+
+    def compute(x: Array) -> Array:
+        near = limited(x, -1, 1)
+        square = near * near
+        above, below = (horner(square, part) for part in TANHSHRINK)
+        above = above * square
+        small = near * (above / (above + below))
+        return choose(np.asarray(np.abs(x) < 1), np.asarray(small), np.asarray(x - np.tanh(x)))
+
+    return _widely(compute, self)
 
 
 def _expm1(x: Array) -> Array:
@@ -414,13 +570,30 @@ def _total(x: Array, axis: int) -> Array:
     return x.sum(axis=axis, keepdims=True) if x.ndim else x
 
 
+def _powers(x: Array, axis: int) -> Array:
+    """exp(x - max x), in float64: of float32 the difference is exact, of float64 it is taken to
+    twice the precision, since exp turns its digits into magnitude."""
+    if x.dtype != np.float64:
+        wide = _less_largest(x.astype(np.float64), axis)
+        return np.exp(wide, out=wide)
+    difference = _less_largest(x, axis)
+    if not x.size or not x.ndim:
+        return np.exp(difference)
+    top = x.max(axis=axis, keepdims=True)
+    moved = difference - x
+    lost = np.asarray((x - (difference - moved)) - (top + moved))
+    powers = np.exp(difference)
+    lost *= powers
+    powers += np.where(np.isfinite(lost) | np.isnan(powers), lost, 0)
+    return powers
+
+
 def softmax(self: Array, dim: int, half_to_float: bool) -> Array:
     """exp(xᵢ) / Σ exp(xⱼ)."""
     x, axis, target = _prepared("softmax", self, dim, half_to_float)
     powers = rows.softmax(x, axis, logarithm=False)
     if powers is None:
-        powers = _less_largest(x, axis)
-        np.exp(powers, out=powers)
+        powers = _powers(x, axis)
         powers /= _total(powers, axis)
     return astype(powers, target, copy=False)
 
@@ -431,28 +604,85 @@ def log_softmax(self: Array, dim: int, half_to_float: bool) -> Array:
     shifted = rows.softmax(x, axis, logarithm=True)
     if shifted is None:
         shifted = _less_largest(x, axis)
-        shifted -= np.log(_total(np.exp(shifted), axis))
+        logarithm = _logarithm(_powers(x, axis), shifted == 0, axis)
+        shifted -= astype(logarithm, x.dtype, copy=False)
     return astype(shifted, target, copy=False)
 
 
+def _logarithm(terms: Array, largest: Array, axis: int) -> Array:
+    """log Σ of terms, of which the largest is 1: of that, beside which small ones would vanish, and
+    the others.
+    """
+    total = _total(terms, axis)
+    if not terms.ndim or not terms.size or np.minimum.reduce(total, None) >= _ALONE:
+        return np.log(total)
+    terms[largest] = 0  # a single one, where the sum is so small
+    return np.where(total < _ALONE, np.log1p(_total(terms, axis)), np.log(total))
+
+
+_ALONE = 1.5  # a sum of terms up to 1 below which the largest is more than the others together
+
+
+_LOG_HALF = -0.6931471805599453
+
+
 def softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype: DType) -> Array:
-    """s (ḡ - Σ s ḡ)."""
+    """s (ḡ - Σ s ḡ), of any numbers s."""
     axis = wrap_dim("softmax_backward_data", dim, output.ndim)
     grad, result = widen(grad_output), widen(output)
-    found = rows.softmax_back(grad, result, axis, logarithm=False)
-    if found is None:
-        weighted = grad * result
-        found = weighted - result * _total(weighted, axis)
+    weighted = grad * result
+    found = weighted - result * _total(weighted, axis)
     return astype(found, input_dtype.np, copy=False)
 
 
 def log_softmax_backward_data(
     grad_output: Array, output: Array, dim: int, input_dtype: DType
 ) -> Array:
-    """ḡ - exp(result) Σ ḡ."""
+    """ḡ - exp(result) Σ ḡ, of any numbers."""
     axis = wrap_dim("log_softmax_backward_data", dim, output.ndim)
     grad, result = widen(grad_output), widen(output)
-    found = rows.softmax_back(grad, result, axis, logarithm=True)
-    if found is None:
-        found = grad - np.exp(result) * _total(grad, axis)
+    found = grad - np.exp(result) * _total(grad, axis)
     return astype(found, input_dtype.np, copy=False)
+
+
+def softmax_gradient(grad: Array, result: Array, dim: int, input_dtype: DType) -> Array:
+    """s (ḡ - Σ s ḡ); an s of 0 has no gradient, whatever ḡ is there."""
+    axis = wrap_dim("softmax", dim, result.ndim)
+    g, s = widen(grad), widen(result)
+    found = rows.softmax_back(g, s, axis, logarithm=False)
+    if found is None:
+        weighted = g * s
+        total = _total(weighted, axis)
+        if not np.isfinite(total).all():
+            weighted = np.where(s == 0, s.dtype.type(0), weighted)
+            total = _total(weighted, axis)
+        found = weighted - s * total
+        if _is_large(s, 0.5):
+            found = _balanced(found, s > 0.5, axis)
+    return astype(found, input_dtype.np, copy=False)
+
+
+def log_softmax_gradient(grad: Array, result: Array, dim: int, input_dtype: DType) -> Array:
+    """ḡ - exp(result) Σ ḡ."""
+    axis = wrap_dim("log_softmax", dim, result.ndim)
+    g, r = widen(grad), widen(result)
+    found = rows.softmax_back(g, r, axis, logarithm=True)
+    if found is None:
+        found = g - np.exp(r) * _total(g, axis)
+        if _is_large(r, _LOG_HALF):
+            found = _balanced(found, r > _LOG_HALF, axis)
+    return astype(found, input_dtype.np, copy=False)
+
+
+def _is_large(result: Array, most: float) -> bool:
+    """Whether a share is more than all others together."""
+    return bool(result.ndim and result.size and np.maximum.reduce(result, None) > most)
+
+
+def _balanced(grad: Array, large: Array, axis: int) -> Array:
+    """Gradients that add up to 0, written to: with minus the sum of the others for a share above
+    1/2, whose own formula cancels.
+    """
+    grad[large] = 0
+    np.copyto(grad, -_total(grad, axis), where=large)
+    return grad

@@ -14,6 +14,8 @@ from adjoint.native.copies import zeros
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LOWEST_LOG = -100.0  # binary_cross_entropy's logarithms end here, as in PyTorch
+SMALLEST_CHANCE = 3.720075976020836e-44  # whose logarithm that is
+STEEPEST = 1e12  # the slope where they have ended
 
 
 # --- classes -------------------------------------------------------------------------------------
@@ -195,6 +197,25 @@ def logistic_loss(self: Array, target: Array) -> Array:
     return np.asarray(losses, self.dtype)
 
 
+def logistic_loss_slope(self: Array, target: Array) -> Array:
+    """(1 - t) σ(x) - t σ(-x), with e = exp(-|x|) as one quotient."""
+    x, t = widen(self), widen(target)
+    e = np.exp(-np.abs(x))
+    slope = np.where(x < 0, (1 - t) * e - t, (1 - t) - t * e) / (1 + e)
+    return np.asarray(slope, self.dtype)
+
+
+def binary_cross_entropy_slope(self: Array, target: Array) -> Array:
+    """(p - t) / (p (1 - p)), of which the largest number is the bound."""
+    p, t = widen(self), widen(target)
+    most, one = np.finfo(p.dtype).max, p.dtype.type(1)
+    low, high = p <= SMALLEST_CHANCE, p == 1
+    hit, miss = np.where(low, one, p), np.where(high, one, 1 - p)
+    inner = np.clip((p - t) / hit / miss, -most, most)
+    ends = np.where(low, (1 - t) / miss - t * STEEPEST, (1 - t) * STEEPEST - t / hit)
+    return np.where(low | high, ends, inner).astype(self.dtype, copy=False)
+
+
 def binary_cross_entropy(self: Array, target: Array) -> Array:
     """-(t log p + (1 - t) log(1 - p)), the logarithms at least -100; p must be a probability."""
     if self.size and not ((self >= 0) & (self <= 1) | np.isnan(self)).all():
@@ -205,4 +226,4 @@ def binary_cross_entropy(self: Array, target: Array) -> Array:
     p, t = widen(self), widen(target)
     with np.errstate(divide="ignore"):
         log_p, log_q = np.maximum(np.log(p), LOWEST_LOG), np.maximum(np.log1p(-p), LOWEST_LOG)
-    return (-(t * log_p + (1 - t) * log_q)).astype(self.dtype, copy=False)
+    return (t * -log_p + (1 - t) * -log_q).astype(self.dtype, copy=False)

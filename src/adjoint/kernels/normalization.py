@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ from adjoint.checks import normalization
 from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
+from adjoint.kernels.reduction.norms import vector_norm
+from adjoint.kernels.reduction.scaling import is_safe
 from adjoint.native import normalization as native
 from adjoint.native import rows
 from adjoint.native.conversions import astype
@@ -86,7 +89,104 @@ def _normalize(
     squares = np.multiply(result, result, out=squares[: len(x)])
     variance = squares.sum(axis=1, keepdims=True) / count
     np.divide(1, np.sqrt(variance + x.dtype.type(eps)), out=rstd)
+    if _is_lost(rstd):
+        mean[...] = (x / count).sum(axis=1, keepdims=True)
+        np.subtract(x, mean, out=result)
+        rstd[...] = _inverse_deviation(result, (1,), eps)
     result *= rstd
+
+
+# 1/σ in between has lost nothing: see SAFE in kernels/reduction/scaling.py.
+_SAFE = {"f": (2.0**-63, 2.0**45), "d": (2.0**-511, 2.0**480)}
+
+
+def _is_lost(rstd: Array) -> bool:
+    """Whether a variance may have left its range on the way to 1/σ."""
+    return not is_safe(rstd, _SAFE[rstd.dtype.char])
+
+
+def _inverse_deviation(centered: Array, axes: Shape, eps: float) -> Array:
+    """1/√(mean(c²) + eps), where mean(c²) may be beyond all numbers."""
+    count = math.prod(centered.shape[a] for a in axes)
+    deviation = vector_norm(centered, 2, axes, True, None) / centered.dtype.type(math.sqrt(count))
+    return 1 / np.hypot(deviation, centered.dtype.type(math.sqrt(eps)))
+
+
+def fused_rms_norm(
+    input: Array, normalized_shape: Shape, weight: Array | None, eps: float | None
+) -> tuple[Array, Array]:
+    """x / √(mean(x²) + eps) · weight, and 1/√(mean(x²) + eps); complex: mean(x²), not |x|²."""
+    normalization.check_rms(input, normalized_shape, weight)
+    count = normalization.count(normalized_shape)
+    x, w = _rows(input, count), None if weight is None else widen(weight).reshape(-1)
+    floor = float(np.finfo(x.dtype).eps) if eps is None else eps
+    found = rows.layer_norm(x, w, None, floor, centred=False) if count else None
+    if found is None:
+        result, rstd = _rms_norm(x, w, floor)
+    else:
+        result, _, rstd = found
+    statistics = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
+    return astype(result.reshape(input.shape), input.dtype, copy=False), rstd.reshape(statistics)
+
+
+def _rms_norm(x: Array, weight: Array | None, eps: float) -> tuple[Array, Array]:
+    count, axes = x.dtype.type(x.shape[1]), (1,)
+    with np.errstate(all="ignore"):  # eps may be 0
+        rstd = 1 / np.sqrt((x * x).sum(axis=1, keepdims=True) / count + x.dtype.type(eps))
+        if x.dtype.kind == "f" and _is_lost(rstd):
+            rstd = _inverse_deviation(x, axes, eps)
+        result = x * rstd
+    if weight is not None:
+        result *= weight
+    return result, rstd
+
+
+def rms_norm_input_backward(
+    grad_out: Array, input: Array, normalized_shape: Shape, rstd: Array, weight: Array | None
+) -> Array:
+    """rstd (h - x̂ mean(h x̂)) with h = ḡ · weight and x̂ = x · rstd."""
+    return _rms_norm_gradients(grad_out, input, normalized_shape, rstd, weight, affine=False)[0]
+
+
+def rms_norm_backward(
+    grad_out: Array, input: Array, normalized_shape: Shape, rstd: Array, weight: Array | None
+) -> tuple[Array, Array]:
+    """That, and Σ ḡ x̂."""
+    found = _rms_norm_gradients(grad_out, input, normalized_shape, rstd, weight, affine=True)
+    kind = (input if weight is None else weight).dtype
+    return found[0], astype(found[1].reshape(normalized_shape), kind, copy=False)
+
+
+def _rms_norm_gradients(
+    grad_out: Array,
+    input: Array,
+    normalized_shape: Shape,
+    rstd: Array,
+    weight: Array | None,
+    *,
+    affine: bool,
+) -> tuple[Array, Array]:
+    """The gradients of input and weight, the second as a row; empty if not `affine`."""
+    normalization.check_rms(input, normalized_shape, weight)
+    count = normalization.count(normalized_shape)
+    x, grad = _rows(input, count), _rows(grad_out, count)
+    r, w = widen(rstd).reshape((-1, 1)), None if weight is None else widen(weight).reshape(-1)
+    found = rows.layer_norm_back(grad, x, w, None, r, affine=affine)
+    of_input, of_weight = (
+        _rms_norm_back(grad, x, w, r, affine=affine) if found is None else found[:2]
+    )
+    return astype(of_input.reshape(input.shape), input.dtype, copy=False), of_weight
+
+
+def _rms_norm_back(
+    grad: Array, x: Array, weight: Array | None, rstd: Array, *, affine: bool
+) -> tuple[Array, Array]:
+    normal = (x * rstd).conj()
+    of_weight = (grad * normal).sum(0) if affine else np.zeros(0, x.dtype)
+    h = grad if weight is None else grad * weight.conj()
+    result = h - normal * _mean(h * normal, (1,), x.shape[1])
+    result *= rstd.conj()
+    return result, of_weight
 
 
 def standardized(input: Array, normalized_shape: Shape, mean: Array, rstd: Array) -> Array:
@@ -208,6 +308,10 @@ def _batch_normalized(
         result = x - mean
         variance = _mean(result * result, axes, count)
         rstd = 1 / np.sqrt(variance + x.dtype.type(eps))
+        if _is_lost(rstd):
+            mean = (x / x.dtype.type(max(count, 1))).sum(axis=axes, keepdims=True)
+            result = x - mean
+            rstd = _inverse_deviation(result, axes, eps)
         result *= rstd if weight is None else rstd * _across(weight, x.ndim)
     if bias is not None:
         result += _across(bias, x.ndim)

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks import padding
+from adjoint.checks.indexing import check_number
+from adjoint.core import dtypes
+from adjoint.core.promotion import element
 from adjoint.core.shapes import Shape
 from adjoint.kernels import images
 from adjoint.native import copies
@@ -20,8 +23,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def constant_pad_nd(self: Array, pad: Shape, value: Any) -> Array:
     """The array within a frame of `value`; a negative width takes elements off."""
     shape = padding.padded_shape("constant_pad_nd", self.shape, pad)
+    check_number("pad", self, value)
     result = images.room_like(self, shape)
-    write(result, np.asarray(value, self.dtype))
+    write(result, np.asarray(element(value, dtypes.of(self.dtype)), self.dtype))
     source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
     for dim, before, after in padding.sides("constant_pad_nd", self.shape, pad):
         source[dim] = slice(max(-before, 0), max(self.shape[dim] + min(after, 0), 0))

@@ -8,6 +8,7 @@ has promoted the arguments already, and it silences floating-point warnings.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,8 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.choosing import limited
 from adjoint.core.errors import DtypeError, ValueRangeError
-from adjoint.core.promotion import check_integer, fit_number
+from adjoint.core.powers import falling_power
+from adjoint.core.promotion import NUMBERS, check_integer, element, fit_number
 from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
@@ -25,6 +27,8 @@ Scalar = bool | int | float | complex
 
 LOG_2 = 0.6931471805599453
 EXPONENT_LIMIT = 5000  # beyond it 2**n is 0 or infinite in every dtype
+MOST_DERIVATIVES = 100
+FAR = 1e8  # beyond it 1 + x² is x² in every dtype
 
 
 def in_float32(compute: Callable[..., Any], *operands: Any) -> Any:
@@ -33,6 +37,15 @@ def in_float32(compute: Callable[..., Any], *operands: Any) -> Any:
     if not narrow:
         return compute(*operands)
     return astype(np.asarray(compute(*map(widen, operands))), narrow[0])
+
+
+def in_halves(compute: Callable[..., Any], *operands: Any) -> Any:
+    """As `in_float32`, of numbers that are rounded to the halves first, as NumPy does it."""
+    narrow = [x.dtype for x in operands if hasattr(x, "dtype") and x.dtype in dtypes.REDUCED]
+    if narrow:
+        half = dtypes.of(narrow[0])
+        operands = tuple(element(x, half) if type(x) in NUMBERS else x for x in operands)
+    return in_float32(compute, *operands)
 
 
 def widen(operand: Any) -> Any:
@@ -61,14 +74,30 @@ def fit_factor(name: str, dtype: np.dtype[Any], factor: Scalar) -> Scalar:
 
 def add(self: Array | Scalar, other: Array | Scalar, alpha: Scalar) -> Array:
     """self + alpha * other."""
-    factor = fit_factor("add", np.result_type(self, other), alpha)
-    return in_float32(lambda a, b: np.add(a, b * factor), self, other)
+    return _with_scaled(np.add, self, other, alpha)
 
 
 def sub(self: Array | Scalar, other: Array | Scalar, alpha: Scalar) -> Array:
     """self - alpha * other."""
-    factor = fit_factor("sub", np.result_type(self, other), alpha)
-    return in_float32(lambda a, b: np.subtract(a, b * factor), self, other)
+    return _with_scaled(np.subtract, self, other, alpha)
+
+
+def _with_scaled(combine: np.ufunc, self: Any, other: Any, alpha: Scalar) -> Array:
+    """A sum with alpha * other; the product of numbers is taken before it is rounded."""
+    dtype = np.result_type(self, other)
+    factor: Any = fit_factor(combine.__name__.removesuffix("tract"), dtype, alpha)
+    if dtype in dtypes.REDUCED:
+        half = dtypes.of(dtype)
+        self, other = (
+            widen(x) if isinstance(x, np.ndarray) else element(x, half) for x in (self, other)
+        )
+        return astype(combine(self, other * factor), dtype)
+    if isinstance(other, np.ndarray):
+        return combine(self, other * factor)
+    product = other * factor
+    return combine(
+        self, fit_number(product % 2**64 if dtype.kind in "iu" else product, dtypes.of(dtype))
+    )
 
 
 def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Scalar) -> Array:
@@ -95,8 +124,10 @@ def lerp(self: Array, end: Array, weight: Array | Scalar) -> Array:
     def compute(a: Array, b: Array, w: Any) -> Array:
         step = b - a
         if isinstance(w, np.ndarray):
-            return np.where(np.abs(w) < 0.5, a + w * step, b - step * (1 - w))
-        return a + w * step if abs(w) < 0.5 else b - step * (1 - w)
+            near = np.abs(w) < 0.5 if w.dtype.kind == "c" else w < 0.5
+            return np.where(near, a + w * step, b - step * (1 - w))
+        near = abs(w) < 0.5 if isinstance(w, complex) else w < 0.5
+        return a + w * step if near else b - step * (1 - w)
 
     return in_float32(compute, self, end, weight)
 
@@ -146,13 +177,13 @@ def div_mode(self: Array, other: Array | Scalar, rounding_mode: str | None) -> A
 def remainder(self: Any, other: Any) -> Array:
     """self - other * floor(self / other), which has the sign of `other`."""
     check_divisor("remainder", self, other)
-    return in_float32(np.remainder, self, other)
+    return in_halves(np.remainder, self, other)
 
 
 def fmod(self: Any, other: Any) -> Array:
     """self - other * trunc(self / other), which has the sign of `self`."""
     check_divisor("fmod", self, other)
-    return in_float32(np.fmod, self, other)
+    return in_halves(np.fmod, self, other)
 
 
 # --- powers ------------------------------------------------------------------------------------
@@ -175,7 +206,7 @@ def pow_tensor(self: Any, exponent: Array) -> Array:
         return np.logical_or(self, np.logical_not(exponent))
     if kind in "iu":
         return integer_power(self, exponent)
-    return in_float32(np.power, self, exponent)
+    return in_halves(np.power, self, exponent)
 
 
 def pow_scalar(self: Array, exponent: Scalar) -> Array:
@@ -184,7 +215,63 @@ def pow_scalar(self: Array, exponent: Scalar) -> Array:
     if kind == "b":
         return np.logical_or(self, not exponent)
     # The operator, not np.power: NumPy turns ** 2, ** 0.5 and ** -1 into cheap functions.
-    return in_float32(lambda base: base**exponent, self)
+    return in_halves(lambda base, power: base**power, self, exponent)
+
+
+def power_derivative(self: Array, exponent: Array | float, n: int) -> Array:
+    """p (p-1) … (p-n+1) xᵖ⁻ⁿ, in which all digits of p - n count; 0 where a factor is.
+
+    The factors stand between two halves of the power, either of which is in range where the
+    product is.
+    """
+    if not 0 <= n <= MOST_DERIVATIVES:
+        raise ValueRangeError(f"_power_derivative: n is {n}; it is from 0 to {MOST_DERIVATIVES}.")
+    if not isinstance(exponent, np.ndarray):
+        number = float(exponent)
+        return in_float32(lambda x: _powered(x, *falling_power(number, n, x.dtype.type)), self)
+
+    def compute(x: Array, p: Array) -> Array:
+        factor = math.prod((p - p.dtype.type(k) for k in range(n)), start=p.dtype.type(1))
+        return _powered(x, factor, *_two_difference(p, p.dtype.type(n)))
+
+    return in_float32(compute, self, exponent)
+
+
+def _powered(x: Array, factor: Any, power: Any, rest: Any) -> Array:
+    """factor · x to the power + rest; of negative x with its sign."""
+    half = np.abs(x) ** (0.5 * power)
+    value = factor * half * half
+    if np.ndim(rest) or rest:
+        inside = (x > 0) & (x < np.inf)
+        value = value * (1 + rest * np.log(np.where(inside, x, x.dtype.type(1))))
+    if (x < 0).any():
+        turns = power - 2 * np.floor(0.5 * power)
+        sign = np.where(turns == 0, 1, np.where(turns == 1, -1, np.nan)).astype(x.dtype)
+        value = np.where(x < 0, sign * value, value)
+    return np.where(np.equal(factor, 0), x.dtype.type(0), value)
+
+
+def exponential_derivative(self: Array, base: float, n: int) -> Array:
+    """log(b)ⁿ bˣ, the factor between two halves of the power."""
+    if not base > 0 or not 0 <= n <= MOST_DERIVATIVES:
+        raise ValueRangeError(
+            f"_exponential_derivative(base={base}, n={n}): the base is positive, and n from 0 to "
+            f"{MOST_DERIVATIVES}."
+        )
+
+    def compute(x: Array) -> Array:
+        half = np.exp2(0.5 * x) if base == 2 else np.power(x.dtype.type(base), 0.5 * x)
+        return math.log(float(x.dtype.type(base))) ** n * half * half
+
+    return in_float32(compute, self)
+
+
+def _two_difference(a: Any, b: Any) -> tuple[Any, Any]:
+    """a - b and what rounding it leaves out (Knuth's); nothing where it is infinite."""
+    difference = a - b
+    moved = difference - a
+    rest = (a - (difference - moved)) - (b + moved)
+    return difference, np.where(np.isfinite(rest), rest, rest.dtype.type(0))
 
 
 def relu(self: Array) -> Array:
@@ -202,12 +289,18 @@ def rsqrt(self: Array) -> Array:
 
 def sigmoid(self: Array) -> Array:
     """1 / (1 + exp(-self))."""
+    if self.dtype.char in "fd":
+        return real_sigmoid(self)
     return in_float32(complex_sigmoid if self.dtype.kind == "c" else real_sigmoid, self)
 
 
 def real_sigmoid(self: Array) -> Array:
-    """1 / (1 + exp(-x)): exp may overflow to infinity, whose reciprocal is the right 0."""
-    return np.reciprocal(1 + np.exp(-self))
+    """exp(x) / (1 + exp(x)); beyond 60 it is 1 in every dtype."""
+    power = np.asarray(np.minimum(self, 60))
+    np.exp(power, out=power)
+    below = 1 + power
+    power /= below
+    return power
 
 
 def complex_sigmoid(self: Array) -> Array:
@@ -256,6 +349,45 @@ def logaddexp2(self: Array, other: Array) -> Array:
     return in_float32(np.logaddexp2, self, other)
 
 
+def share(self: Array, other: Array, binary: bool) -> Array:
+    """eᵃ / (eᵃ + eᵇ), or with powers of 2."""
+    if self.dtype.kind == "c":
+        difference = np.where(_same_infinity(self, other), 0, self - other)
+        return complex_sigmoid(difference * LOG_2 if binary else difference)
+
+    def compute(a: Array, b: Array) -> Array:
+        small, below = _fallen(a, b, binary)
+        return np.where(a < b, small, a.dtype.type(1)) / below
+
+    return in_float32(compute, self, other)
+
+
+def share_slope(self: Array, other: Array, binary: bool) -> Array:
+    """The product of both shares."""
+    if self.dtype.kind == "c":
+        return share(self, other, binary) * share(other, self, binary)
+
+    def compute(a: Array, b: Array) -> Array:
+        small, below = _fallen(a, b, binary)
+        return small / (below * below)
+
+    return in_float32(compute, self, other)
+
+
+def _fallen(a: Array, b: Array, binary: bool) -> tuple[Array, Array]:
+    """e = exp(-|a - b|) and 1 + e; the difference to twice the precision, since exp turns its
+    digits into magnitude."""
+    difference, rest = _two_difference(a, b)
+    difference = np.where(a == b, a.dtype.type(0), difference)
+    small = np.exp2(-np.abs(difference)) if binary else np.exp(-np.abs(difference))
+    small -= small * ((LOG_2 if binary else 1.0) * np.sign(difference) * rest)
+    return small, 1 + small
+
+
+def _same_infinity(a: Array, b: Array) -> Array:
+    return (a == b) & np.isinf(a)
+
+
 def ldexp(self: Array, other: Array) -> Array:
     """self * 2**other without overflow on the way: the whole part of `other` moves the exponent."""
     if self.dtype.kind == "c":
@@ -263,16 +395,95 @@ def ldexp(self: Array, other: Array) -> Array:
     return in_float32(real_ldexp, self, other)
 
 
-def atan2_slope(self: Array, other: Array) -> Array:
-    """x / r² of the point (x, y) = (other, self), 0 at the origin and at infinity."""
-    return in_float32(_atan2_slope, self, other)
+def inverse_power(self: Array, other: Array, n: int, sine: bool) -> Array:
+    """cos(nθ)/rⁿ or sin(nθ)/rⁿ of (x, y) = (other, self), 0 at the origin and at infinity."""
+    if not 1 <= n <= MOST_DERIVATIVES:
+        raise ValueRangeError(f"_inverse_power: n is {n}; it is from 1 to {MOST_DERIVATIVES}.")
+    return in_float32(lambda y, x: _inverse_power(y, x, n, sine), self, other)
 
 
-def _atan2_slope(self: Array, other: Array) -> Array:
-    idle = ((self == 0) & (other == 0)) | np.isinf(self) | np.isinf(other)
-    one, zero = self.dtype.type(1), self.dtype.type(0)
-    across = np.hypot(np.where(idle, one, self), np.where(idle, one, other))
-    return np.where(idle, zero, other) / across / across
+def _inverse_power(y: Array, x: Array, n: int, sine: bool) -> Array:
+    """The n-th power of the direction (x + iy)/r, of which no part overflows, over rⁿ."""
+    idle = ((y == 0) & (x == 0)) | np.isinf(y) | np.isinf(x)
+    one, zero = y.dtype.type(1), y.dtype.type(0)
+    length = np.hypot(np.where(idle, one, y), np.where(idle, one, x))
+    c, s = np.where(idle, zero, x) / length, np.where(idle, zero, y) / length
+    real, imaginary = c, s
+    for _ in range(n - 1):
+        real, imaginary = real * c - imaginary * s, real * s + imaginary * c
+    result = imaginary if sine else real
+    for _ in range(n):
+        result = result / length
+    return result
+
+
+def hypot_slope(factor: Array, self: Array, other: Array) -> Array:
+    """factor · x / r, and 0 at the origin."""
+
+    def compute(f: Array, x: Array, y: Array) -> Array:
+        r = np.hypot(x, y)
+        return f * (x / np.where(r == 0, r.dtype.type(1), r))
+
+    return in_float32(compute, factor, self, other)
+
+
+# --- slopes ------------------------------------------------------------------------------------
+
+
+def one_less_square(self: Array) -> Array:
+    """1 - x²."""
+    return in_float32(lambda x: (1 - x) * (1 + x), self)
+
+
+def atan_slope(self: Array) -> Array:
+    """1 / (1 + x²)."""
+    if self.dtype.kind == "c":
+        return 1 / (1 + self * self)
+
+    def compute(x: Array) -> Array:
+        far = np.abs(x) > 1
+        near = np.where(far, np.reciprocal(x), x)
+        near *= near
+        return np.where(far, near, x.dtype.type(1)) / (1 + near)
+
+    return in_float32(compute, self)
+
+
+def atan_decay(self: Array) -> Array:
+    """x / (1 + x²), which is the same of x and of 1/x."""
+    if self.dtype.kind == "c":
+        return self / (1 + self * self)
+
+    def compute(x: Array) -> Array:
+        near = np.where(np.abs(x) > 1, np.reciprocal(x), x)
+        return near / (1 + near * near)
+
+    return in_float32(compute, self)
+
+
+def asinh_slope(self: Array) -> Array:
+    """1 / √(1 + x²), far out 1/|x|."""
+    if self.dtype.kind == "c":
+        return 1 / np.sqrt(1 + self * self)
+
+    def compute(x: Array) -> Array:
+        size = np.abs(x)
+        return np.reciprocal(np.where(size < FAR, np.sqrt(1 + size * size), size))
+
+    return in_float32(compute, self)
+
+
+def tanh_slope(self: Array) -> Array:
+    """1 / cosh²; of complex numbers 1 - tanh²."""
+    if self.dtype.kind == "c":
+        y = np.tanh(self)
+        return 1 - y * y
+
+    def compute(x: Array) -> Array:
+        height = np.cosh(x)  # whose square leaves the range of numbers before its inverse does
+        return np.reciprocal(height) / height
+
+    return in_float32(compute, self)
 
 
 def real_ldexp(self: Array, other: Array) -> Array:
@@ -332,6 +543,13 @@ def angle(self: Array) -> Array:
         return np.arctan2(self.imag, self.real)
     turned = np.where(self < 0, np.array(np.pi, self.dtype), np.array(0, self.dtype))
     return np.where(np.isnan(self), self, turned)
+
+
+def times(self: Array, other: Array) -> Array:
+    """a · b, and 0 where a is 0, also beside an infinity."""
+    with np.errstate(invalid="ignore"):
+        result = np.asarray(self * other)
+    return np.where(self == 0, result.dtype.type(0), result)
 
 
 def positive(self: Array) -> Array:

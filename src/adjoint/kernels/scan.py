@@ -15,6 +15,8 @@ from adjoint.core.dtypes import DEFAULT, REDUCED, DType
 from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
+from adjoint.kernels.reduction import products
+from adjoint.kernels.reduction.common import NATIVE
 from adjoint.native import ordering, rows
 from adjoint.native.conversions import astype
 from adjoint.native.copies import copied
@@ -89,7 +91,11 @@ def reverse_cumsum(self: Array, dim: int) -> Array:
 
 def cumprod(self: Array, dim: int, dtype: DType | None) -> Array:
     """Running products along `dim`."""
-    return _accumulate("cumprod", np.multiply, self, dim, dtype, wide=False)
+    found = _accumulate("cumprod", np.multiply, self, dim, dtype, wide=False)
+    native = found.dtype.char in NATIVE and found.dtype == self.dtype and self.ndim
+    if native and products.may_be_lost(found, self, (dim % self.ndim,)):
+        return products.running_product(self, dim)
+    return found
 
 
 def logcumsumexp(self: Array, dim: int) -> Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -20,7 +21,14 @@ from adjoint.core import cachedir
 from adjoint.core.lazy import Lazy
 from adjoint.native import cache
 from adjoint.native.cache import BuildError, cache_directory
-from adjoint.native.discovery import Toolchain, compiler, extra_flags, open_library, toolchain
+from adjoint.native.discovery import (
+    OtherObject,
+    Toolchain,
+    compiler,
+    extra_flags,
+    open_library,
+    toolchain,
+)
 
 futures = Lazy("concurrent.futures")
 
@@ -106,7 +114,7 @@ def _named(source: str) -> tuple[str, str]:
 @lru_cache(maxsize=16)
 def _named_with(source: str, tools: Toolchain, more: tuple[str, ...]) -> tuple[str, str]:
     text = tools.adapt(source)
-    key = "\n".join((tools.identity(), *more, text))
+    key = "\n".join((tools.identity(), "marked", *more, text))
     return hashlib.sha256(key.encode()).hexdigest()[:32], text
 
 
@@ -122,7 +130,10 @@ def _build(name: str, source: str) -> str:
         try:
             with cachedir.scratch(directory) as folder:
                 made, said = _toolchain().compile(
-                    source, folder, extra_flags(), os.cpu_count() or 1
+                    f'{source}\nconst char {_mark(name)}[] = "";\n',
+                    folder,
+                    extra_flags(),
+                    os.cpu_count() or 1,
                 )
                 if not said:
                     cache.keep(made, target)
@@ -134,6 +145,11 @@ def _build(name: str, source: str) -> str:
             return target
         trouble[directory] = said
     raise BuildError(_advice(name, trouble))
+
+
+def _mark(name: str) -> str:
+    """The variable of an object by which it is known as the one of its name."""
+    return f"ad_object_{name}"
 
 
 def _keep_source(target: str, source: str) -> None:
@@ -177,7 +193,9 @@ def is_built(source: str) -> bool:
 
 
 def library(source: str) -> ctypes.CDLL:
-    """Load the object of a source; build it again, then elsewhere, if the system refuses it."""
+    """Load the object of a source; build it again, then elsewhere, if the system refuses it, or if
+    it is another one: whole, but of another name.
+    """
     name, text = _named(source)
     if name in _libraries:
         return _libraries[name]
@@ -185,13 +203,25 @@ def library(source: str) -> ctypes.CDLL:
     for attempt in range(3):
         path = _build(name, text)
         try:
-            return _libraries.setdefault(name, open_library(path))
+            return _libraries.setdefault(name, open_library(path, _mark(name)))
+        except OtherObject as error:
+            refusal = f"{path} {error}"
+            _warn_of(path)
         except OSError as error:
             refusal = str(error)
-            cachedir.discard(path)
-            if attempt:
-                cache.give_up(os.path.dirname(path), refusal)
+        cachedir.discard(path)
+        if attempt:
+            cache.give_up(os.path.dirname(path), refusal)
     raise BuildError(
         "the system does not load compiled code (does it forbid programs in the temporary "
         f"directory?); set TMPDIR to another one, or call without ad.compile. It said: {refusal}"
+    )
+
+
+def _warn_of(path: str) -> None:
+    warnings.warn(
+        f"{path}, in the cache of compiled code, was made of other code than its name says: it "
+        "was put there by something else than adjoint, or by mistake. It is removed and built "
+        "again; `adjoint native --clean` empties the cache",
+        stacklevel=2,
     )

@@ -8,6 +8,7 @@ right without it, only slower. The answer is kept in the cache on disk.
 from __future__ import annotations
 
 import ast
+import contextlib
 import ctypes
 import hashlib
 import itertools
@@ -301,8 +302,13 @@ def _complaint(candidate: Toolchain, place: str | None) -> str:
         return str(error)
 
 
-def open_library(path: str) -> ctypes.CDLL:
-    """Load a shared library; threads that wait at the end of its loops soon yield the core.
+class OtherObject(OSError):
+    """A shared library that lacks the variable by which its name is known."""
+
+
+def open_library(path: str, mark: str = "") -> ctypes.CDLL:
+    """Load a shared library, and see that it has a variable of the name `mark`; threads that wait
+    at the end of its loops soon yield the core.
 
     They look for the next loop some ten microseconds long: to be woken takes longer than most loops
     over a million numbers.
@@ -310,7 +316,19 @@ def open_library(path: str) -> ctypes.CDLL:
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "passive"
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
-    return follow(ctypes.CDLL(path))
+    library = ctypes.CDLL(path)
+    if mark and not hasattr(library, mark):
+        _close(library)  # another file of this path would not be loaded
+        raise OtherObject("was made of other code than its name says")
+    return follow(library)
+
+
+def _close(library: ctypes.CDLL) -> None:
+    """Unload a shared library, where the system can."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):
+        close = ctypes.CDLL(None).dlclose
+        close.argtypes = [ctypes.c_void_p]
+        close(library._handle)
 
 
 @lru_cache

@@ -179,19 +179,10 @@ int qr_REAL(const long *sizes, const void *const *given, void *const *made) {
   return wrong;
 }
 
-/* Whether two values of a row that are in order are equal. */
-static int repeats_REAL(const REAL *values, long n) {
-  const REAL limit = equal_REAL(values, n);
-  for (long i = 1; i < n; i++)
-    if (size_REAL(values[i] - values[i - 1]) <= limit) return 1;
-  return 0;
-}
-
-/* sizes: matrices, size, whether the upper triangle is read, whether vectors are wanted, operands, whether repeated
-   values are a failure. */
+/* sizes: matrices, size, whether the upper triangle is read, whether vectors are wanted. */
 int eigh_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long n = sizes[1], room = 1 + 6 * n + 2 * n * n, whole = 3 + 5 * n;
-  const Syevd syevd = (Syevd)given[sizes[4]];
+  const Syevd syevd = (Syevd)given[1];
   REAL *a = malloc((n * n + n + 1) * sizeof(REAL)), *values = a + n * n, *work = malloc(room * sizeof(REAL));
   int *more = malloc(whole * sizeof(int)), wrong = !a || !work || !more;
   for (long c = 0; c < sizes[0] && !wrong; c++) {
@@ -201,18 +192,17 @@ int eigh_REAL(const long *sizes, const void *const *given, void *const *made) {
     if (n) syevd(what, triangle, &size, a, &size, values, work, &real, more, &integer, &info);
     if (made[0]) memcpy((REAL *)made[0] + c * n, values, n * sizeof(REAL));
     if (made[1] && sizes[3]) turned_REAL(a, (REAL *)made[1] + c * n * n, n, n);
-    wrong = info != 0 || (sizes[5] && repeats_REAL(values, n));
+    wrong = info != 0;
   }
   free(a), free(work), free(more);
   return wrong;
 }
 
-/* sizes: matrices, rows, columns, how many vectors (0 none, 1 as many as values, 2 all), operands, whether repeated
-   values are a failure. */
+/* sizes: matrices, rows, columns, how many vectors (0 none, 1 as many as values, 2 all). */
 int svd_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long m = sizes[1], n = sizes[2], k = least(m, n), left = sizes[3] == 2 ? m : k, right = sizes[3] == 2 ? n : k;
   const long most = m > n ? m : n, room = 4 * k * k + 7 * k + most + 64 * (most + k) + 4 * k * k;
-  const Gesdd gesdd = (Gesdd)given[sizes[4]];
+  const Gesdd gesdd = (Gesdd)given[1];
   REAL *a = malloc((m * n + k + m * left + right * n + 1) * sizeof(REAL));
   REAL *s = a + m * n, *u = s + k, *v = u + m * left;
   REAL *work = malloc((room + 1) * sizeof(REAL));
@@ -230,7 +220,7 @@ int svd_REAL(const long *sizes, const void *const *given, void *const *made) {
     if (made[0] && sizes[3]) turned_REAL(u, (REAL *)made[0] + c * m * left, left, m);
     if (made[1]) memcpy((REAL *)made[1] + c * k, s, k * sizeof(REAL));
     if (made[2] && sizes[3]) turned_REAL(v, (REAL *)made[2] + c * right * n, n, right);
-    wrong = info != 0 || (sizes[5] && repeats_REAL(s, k));
+    wrong = info != 0;
   }
   free(a), free(work), free(more);
   return wrong;
@@ -264,11 +254,54 @@ static void product_REAL(const REAL *a, const REAL *b, REAL *out, long n) {
       for (long j = 0; j < n; j++) out[i * n + j] += a[i * n + k] * b[k * n + j];
 }
 
-/* The exponential: Padé's approximant of order 13 of A / 2^s, squared s times (Higham 2005). sizes: matrices, size. */
+static double norm_REAL(const REAL *a, long n) { /* the largest sum of a column */
+  double norm = 0;
+  for (long j = 0; j < n; j++) {
+    double sum = 0;
+    for (long i = 0; i < n; i++) sum += __builtin_fabs(a[i * n + j]);
+    norm = sum > norm || sum != sum ? sum : norm;
+  }
+  return norm;
+}
+
+static double log2_of(double x) { /* above, by less than one */
+  int e;
+  __builtin_frexp(x, &e);
+  return x > 0 ? e : -4000;
+}
+
+/* How often a matrix 2^size times `a`, of norm at most 1, is to be halved: kernels/linalg/exponential.py. */
+static long halvings_REAL(const REAL *a, const REAL *a4, const REAL *a6, REAL *spare, long n, long size) {
+  double d[3], sums[2], *v = malloc(2 * n * sizeof(double)), *w = v + n;
+  if (!v) return -1;
+  d[0] = __builtin_pow(norm_REAL(a6, n), 1. / 6);
+  product_REAL(a4, a4, spare, n), d[1] = __builtin_pow(norm_REAL(spare, n), 1. / 8);
+  product_REAL(a4, a6, spare, n), d[2] = __builtin_pow(norm_REAL(spare, n), 1. / 10);
+  for (int i = 0; i < 2; i++) sums[i] = d[i] > d[i + 1] ? d[i] : d[i + 1];
+  const double reach = sums[0] < sums[1] ? sums[0] : sums[1];
+  double count = reach > 0 ? size + __builtin_ceil(__builtin_log2(reach / 4.25)) : 0, top = 0;
+  if (count < 0) count = 0;
+  for (long i = 0; i < n; i++) v[i] = 1;
+  for (int k = 0; k < 27; k++) {
+    for (long j = 0; j < n; j++) w[j] = 0;
+    for (long i = 0; i < n; i++)
+      for (long j = 0; j < n; j++) w[j] += __builtin_fabs(a[i * n + j]) * v[i];
+    double *other = v;
+    v = w, w = other;
+  }
+  for (long i = 0; i < n; i++) top = v[i] > top ? v[i] : top;
+  const double rest = log2_of(top) - log2_of(norm_REAL(a, n)) + 26 * (size - count);
+  const double more = __builtin_ceil((rest - 126.4 + 53) / 26);
+  free(v < w ? v : w);
+  return (long)(count + (more > 0 ? more : 0));
+}
+
+/* The exponential: Pade's approximant of order 13 of A / 2^s, squared s times (Al-Mohy and Higham 2009). sizes: matrices,
+   size. */
 int exponential_REAL(const long *sizes, const void *const *given, void *const *made) {
-  static const double c[14] = {
-      64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800., 129060195264000., 10559470521600.,
-      670442572800., 33522128640., 1323241920., 40840800., 960960., 16380., 182., 1.};
+  static const double c[14] = {1.,           1. / 2,        3. / 25,          11. / 600,          11. / 5520,
+                               3. / 18400,   1. / 96600,    1. / 1932000,     1. / 48944000,      1. / 1585785600,
+                               1. / 67395888000, 1. / 3953892096000, 1. / 355850288640000, 1. / 64764752532480000};
   const long n = sizes[1], area = n * n;
   const Gesv gesv = (Gesv)given[1];
   REAL *room = malloc((8 * area + 1) * sizeof(REAL));
@@ -277,19 +310,24 @@ int exponential_REAL(const long *sizes, const void *const *given, void *const *m
     const REAL *from = (const REAL *)given[0] + m * area;
     REAL *a = room, *a2 = a + area, *a4 = a2 + area, *a6 = a4 + area, *u = a6 + area, *v = u + area, *w = v + area;
     REAL *out = (REAL *)made[0] + m * area;
-    double norm = 0;
-    for (long j = 0; j < n; j++) {
-      double sum = 0;
-      for (long i = 0; i < n; i++) sum += __builtin_fabs(from[i * n + j]);
-      norm = sum > norm || sum != sum ? sum : norm;
-    }
+    const double norm = norm_REAL(from, n);
     if (norm - norm != 0) { /* infinite numbers, or none at all */
       for (long i = 0; i < area; i++) out[i] = (REAL)__builtin_nan("");
       continue;
     }
-    int squares = 0, size = n, info = 0;
-    for (double left = norm; left > 4.25; left *= 0.5) squares++;
-    for (long i = 0; i < area; i++) a[i] = (REAL)__builtin_ldexp(from[i], -squares);
+    int exponent = 0, size = n, info = 0;
+    long squares = 0;
+    if (norm > 4.25) { /* so that no power overflows */
+      __builtin_frexp(norm, &exponent);
+      for (long i = 0; i < area; i++) a[i] = (REAL)__builtin_ldexp(from[i], -exponent);
+      product_REAL(a, a, a2, n), product_REAL(a2, a2, a4, n), product_REAL(a4, a2, a6, n);
+      squares = halvings_REAL(a, a4, a6, w, n, exponent);
+      if (squares < 0) {
+        wrong = 1;
+        break;
+      }
+    }
+    for (long i = 0; i < area; i++) a[i] = (REAL)__builtin_ldexp(from[i], (int)-squares);
     product_REAL(a, a, a2, n), product_REAL(a2, a2, a4, n), product_REAL(a4, a2, a6, n);
     for (long i = 0; i < area; i++) w[i] = c[13] * a6[i] + c[11] * a4[i] + c[9] * a2[i];
     product_REAL(a6, w, v, n);
@@ -298,35 +336,106 @@ int exponential_REAL(const long *sizes, const void *const *given, void *const *m
     for (long i = 0; i < area; i++) w[i] = c[12] * a6[i] + c[10] * a4[i] + c[8] * a2[i];
     product_REAL(a6, w, v, n);
     for (long i = 0; i < area; i++) v[i] += c[6] * a6[i] + c[4] * a4[i] + c[2] * a2[i] + (i % (n + 1) ? 0 : c[0]);
-    for (long i = 0; i < n; i++) /* (V - U) X = V + U, column by column */
+    for (long i = 0; i < n; i++) /* 1 + 2 (V - U)^-1 U, column by column */
       for (long j = 0; j < n; j++) {
         const REAL even = v[i * n + j], odd = u[i * n + j];
-        a[j * n + i] = even - odd, w[j * n + i] = even + odd;
+        a[j * n + i] = even - odd, w[j * n + i] = 2 * odd;
       }
     if (n) gesv(&size, &size, a, &size, swaps, w, &size, &info);
     wrong = info != 0;
     turned_REAL(w, out, n, n);
-    for (int s = 0; s < squares; s++) product_REAL(out, out, w, n), memcpy(out, w, area * sizeof(REAL));
+    for (long i = 0; i < area; i += n + 1) out[i] += 1;
+    for (long s = 0; s < squares; s++) product_REAL(out, out, w, n), memcpy(out, w, area * sizeof(REAL));
   }
   free(room), free(swaps);
   return wrong;
 }
 
-/* Copies of values; failing where two of one row are equal. sizes: rows, values in a row. */
-int distinct_REAL(const long *sizes, const void *const *given, void *const *made) {
-  const long n = sizes[1];
-  for (long r = 0; r < sizes[0]; r++) {
-    const REAL *values = (const REAL *)given[0] + r * n;
-    const REAL limit = equal_REAL(values, n);
-    for (long i = 0; i < n; i++)
-      for (long j = 0; j < i; j++)
-        if (size_REAL(values[i] - values[j]) <= limit) return 1;
+/* The distance of a run of ascending values to those beside it; of all values, to 0. */
+static REAL reach_REAL(const REAL *v, long n, long start, long stop) {
+  if (start == 0 && stop == n) {
+    const REAL middle = size_REAL(v[0] + (v[n - 1] - v[0]) / 2);
+    return middle > 0 ? middle : 1;
   }
+  const REAL below = start ? v[start] - v[start - 1] : 0, above = stop < n ? v[stop] - v[stop - 1] : 0;
+  return !start || (stop < n && above < below) ? above : below;
+}
+
+/* Whether there is a cluster in a run of ascending values: clusters.py, _runs. `zeros` singular values next to the 0 in
+   front are one. */
+static int clustered_REAL(const REAL *v, long n, long start, long stop, REAL top, REAL closeness, long zeros) {
+  if (stop - start < 2) return 0;
+  const REAL equal = 100 * EPS_REAL * top, reach = reach_REAL(v, n, start, stop);
+  REAL small = v[start + 1] - v[start], large = small;
+  long widest = start + 1;
+  for (long i = start + 2; i < stop; i++) {
+    const REAL gap = v[i] - v[i - 1];
+    if (gap > large) large = gap, widest = i;
+    small = gap < small ? gap : small;
+  }
+  const REAL wide = closeness * (reach > large ? reach : large), part = closeness * reach / (stop - start - 1);
+  if (!(small <= (equal > wide ? equal : wide))) return 0; /* no cluster reaches farther */
+  const int close = small <= (equal > part ? equal : part) && v[stop - 1] - v[start] <= reach / 2;
+  if (close || large <= equal) return !(zeros && start == 0 && stop <= zeros);
+  return clustered_REAL(v, n, start, widest, top, closeness, zeros) ||
+         clustered_REAL(v, n, widest, stop, top, closeness, zeros);
+}
+
+/* Copies of values in order; failing where some are close together. sizes: rows, values in a row, 1 / closeness or 0, how
+   many singular values may not be near 0 or 0. */
+int distinct_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[1], front = sizes[3] > 0;
+  const REAL closeness = sizes[2] ? 1 / (REAL)sizes[2] : 0;
+  REAL *v = malloc((n + 2) * sizeof(REAL));
+  int wrong = !v;
+  for (long r = 0; r < sizes[0] && !wrong; r++) {
+    const REAL *values = (const REAL *)given[0] + r * n;
+    const int falls = n > 1 && values[0] > values[n - 1];
+    v[0] = 0;
+    for (long i = 0; i < n; i++) v[front + i] = falls ? values[n - 1 - i] : values[i];
+    const REAL top = largest_REAL(values, n);
+    wrong = top - top == 0 && clustered_REAL(v, n + front, 0, n + front, top, closeness, sizes[3]);
+  }
+  free(v);
   memcpy(made[0], given[0], sizes[0] * n * sizeof(REAL));
+  return wrong;
+}
+
+/* Copies of triangular matrices; failing where an element of a diagonal is small beside its column. sizes: matrices,
+   rows, columns, 1 / closeness or 0. */
+int rank_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long m = sizes[1], n = sizes[2], k = least(m, n);
+  const double closeness = sizes[3] ? 1. / sizes[3] : 0, rounding = 10 * k * (double)EPS_REAL;
+  const double part = closeness * closeness > rounding ? closeness * closeness : rounding;
+  for (long c = 0; c < sizes[0]; c++) {
+    const REAL *r = (const REAL *)given[0] + c * m * n;
+    for (long j = 0; j < k; j++) {
+      REAL top = 0;
+      double sum = 0;
+      for (long i = 0; i <= j; i++) top = size_REAL(r[i * n + j]) > top ? size_REAL(r[i * n + j]) : top;
+      for (long i = 0; i <= j && top > 0; i++) sum += (double)(r[i * n + j] / top) * (double)(r[i * n + j] / top);
+      if (!((double)size_REAL(r[j * n + j]) > part * __builtin_sqrt(sum) * (double)top)) return 1;
+    }
+  }
+  memcpy(made[0], given[0], sizes[0] * m * n * sizeof(REAL));
   return 0;
 }
 
-/* 1 / s; where values vanish 0 if what they are for does, too, and failing if not. sizes: rows, values, numbers. */
+/* How many of the singular values of a row, which fall, are in a cluster at 0. */
+static long at_zero_REAL(const REAL *v, long n, REAL top, REAL closeness) {
+  REAL small = top;
+  long found = 0;
+  for (long m = 1; m <= n; m++) {
+    const REAL here = v[n - m], gap = m > 1 ? here - v[n - m + 1] : here;
+    small = gap < small ? gap : small;
+    const REAL reach = m < n ? v[n - m - 1] - here : here / 2, part = closeness * reach / m, equal = 100 * EPS_REAL * top;
+    if (small <= (equal > part ? equal : part) && here <= reach / 8) found = m;
+  }
+  return found;
+}
+
+/* 1 / s, and 0 for those that vanish; failing where values are close to 0, and what they are for is not. sizes: rows,
+   values, numbers, 1 / closeness or 0. */
 int inverses_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long n = sizes[1];
   const REAL *of = sizes[2] ? given[1] : 0, limit = of ? gauge_REAL(of, sizes[2]) : 0;
@@ -334,9 +443,10 @@ int inverses_REAL(const long *sizes, const void *const *given, void *const *made
     const REAL *values = (const REAL *)given[0] + r * n;
     REAL top = 0;
     for (long i = 0; i < n; i++) top = values[i] > top ? values[i] : top;
+    const long near = sizes[3] ? at_zero_REAL(values, n, top, 1 / (REAL)sizes[3]) : 0;
     for (long i = 0; i < n; i++) {
       const int zero = values[i] <= 100 * EPS_REAL * top;
-      if (zero && (!of || size_REAL(of[r * n + i]) > limit)) return 1;
+      if ((zero || i >= n - near) && (!of || size_REAL(of[r * n + i]) > limit)) return 1;
       ((REAL *)made[0])[r * n + i] = zero ? 0 : 1 / values[i];
     }
   }

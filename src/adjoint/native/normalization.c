@@ -5,6 +5,23 @@
 
 /* What follows is written once for each REAL: float, double. */
 
+/* 1 / sqrt(mean of the squares of x - mean, plus eps) of a channel whose squares overflow or underflow: of x / the largest. */
+static __attribute__((noinline)) double careful_rstd(const long *sizes, const REAL *x, double mean, double eps) {
+  const long images = sizes[0], places = sizes[2];
+  double top = 0, square = 0;
+  for (long n = 0; n < images; n++)
+    for (long p = 0; p < places; p++) {
+      const double away = __builtin_fabs(x[n * sizes[3] + p] - mean);
+      top = away > top || away != away ? away : top;
+    }
+  for (long n = 0; n < images && top > 0; n++)
+    for (long p = 0; p < places; p++) {
+      const double away = (x[n * sizes[3] + p] - mean) / top;
+      square += away * away;
+    }
+  return 1 / __builtin_hypot(__builtin_sqrt(square / (double)(images * places)) * (top > 0 ? top : 1), __builtin_sqrt(eps));
+}
+
 /* y = (x - mean) * rstd * weight + bias with the mean and the variance of each channel. sizes: images, channels,
    places; steps of x from image to image and from channel to channel, then those of y. */
 int normalize_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight, const REAL *bias, REAL *y,
@@ -21,7 +38,7 @@ int normalize_REAL(const long *sizes, double eps, const REAL *x, const REAL *wei
       for (long p = 0; p < places; p++) sum += from[p];
       total += sum;
     }
-    const REAL mean = (REAL)(total / count);
+    REAL mean = (REAL)(total / count);
     for (long n = 0; n < images; n++) {
       const REAL *from = x + n * sizes[3] + c * sizes[4];
       double sum = 0;
@@ -32,7 +49,14 @@ int normalize_REAL(const long *sizes, double eps, const REAL *x, const REAL *wei
       }
       square += sum;
     }
-    const double variance = square / count, rstd = 1 / __builtin_sqrt(variance + eps);
+    const double variance = square / count;
+    double rstd = 1 / __builtin_sqrt(variance + eps);
+    if (!(square < 0x1p+1022) || variance + eps < 0x1p-960) {
+      total = 0;
+      for (long n = 0; n < images; n++)
+        for (long p = 0; p < places; p++) total += x[n * sizes[3] + c * sizes[4] + p] / count;
+      mean = (REAL)total, rstd = careful_rstd(sizes, x + c * sizes[4], mean, eps);
+    }
     const REAL scale = (REAL)(weight ? rstd * weight[c] : rstd), shift = bias ? bias[c] : 0;
     for (long n = 0; n < images; n++) {
       const REAL *from = x + n * sizes[3] + c * sizes[4];

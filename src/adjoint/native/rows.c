@@ -8,6 +8,7 @@
 #define WIDE 64          /* accumulators of such a sum */
 #define LINES 8          /* rows whose running totals go on at once */
 #define INLINE static inline __attribute__((always_inline))
+#define LOG_HALF -0.6931471805599453
 #define LEAST 4          /* of them that are added one by one */
 #define FEW 32           /* rows whose gradients are added up before others are, at most; parts of few rows, about */
 
@@ -47,6 +48,12 @@
     first += rest, second += other;                                                         \
   }
 
+/* exp(x - top): the difference to twice the precision (Knuth), since exp turns its digits into magnitude. */
+INLINE REAL power_below(REAL x, REAL top) {
+  const REAL d = x - top, moved = d - x, lost = (x - (d - moved)) - (top + moved), e = exp_REAL(d);
+  return e + e * (lost - lost == 0 ? lost : 0);
+}
+
 static void softmax_row(long n, long logarithm, const REAL *from, const REAL *none, REAL *to) {
   REAL top = from[0];
   int whole = 1; /* no NaN */
@@ -54,30 +61,57 @@ static void softmax_row(long n, long logarithm, const REAL *from, const REAL *no
   for (long i = 0; i < n; i++) top = from[i] > top ? from[i] : top, whole &= from[i] == from[i];
   if (!whole) top = (REAL)__builtin_nan("");
   double total = 0;
-  if (logarithm) {
-    SUM(exp_REAL(from[i] - top), total)
-    const REAL shift = (REAL)__builtin_log(total);
+  if (logarithm) { /* the largest term is 1, beside which small ones would vanish */
+    double ones = 0;
+    for (long b = 0; b < n; b += RUN) {
+      const long last = n - b < RUN ? n : b + RUN;
+      REAL part = 0, equal = 0;
+#pragma omp simd reduction(+ : part, equal)
+      for (long i = b; i < last; i++) {
+        const REAL away = from[i] - top, power = power_below(from[i], top);
+        part += away == 0 ? 0 : power, equal += away == 0 ? 1 : 0;
+      }
+      total += part, ones += equal;
+    }
+    const REAL shift = (REAL)__builtin_log1p(total + (ones - 1));
     for (long i = 0; i < n; i++) to[i] = (from[i] - top) - shift;
   } else {
-    SUM((to[i] = exp_REAL(from[i] - top)), total)
+    SUM((to[i] = power_below(from[i], top)), total)
     const REAL scale = (REAL)total;
     for (long i = 0; i < n; i++) to[i] /= scale;
   }
 }
 
-/* The gradient of a row of x from that of y, and y. */
+/* The gradient of a row of x from that of y, and y. An element of y that is 0 has none, whatever arrives there; that of one
+   above 1/2 is minus the sum of the others, since they add up to 0: its own formula would cancel. */
 static void softmax_row_back(long n, long logarithm, const REAL *g, const REAL *own, REAL *to) {
   double total = 0, none = 0;
+  REAL top = own[0];
   if (logarithm) {
     SUMS(g[i], 0, total, none)
     const REAL sum = (REAL)total;
-#pragma omp simd
-    for (long i = 0; i < n; i++) to[i] = g[i] - exp_REAL(own[i]) * sum;
+#pragma omp simd reduction(max : top)
+    for (long i = 0; i < n; i++) to[i] = g[i] - exp_REAL(own[i]) * sum, top = own[i] > top ? own[i] : top;
   } else {
     SUMS(g[i] * own[i], 0, total, none)
+    if (total - total != 0) { /* an infinity, maybe where y is 0 */
+      total = 0;
+      SUMS((own[i] == 0 ? 0 : g[i] * own[i]), 0, total, none)
+      for (long i = 0; i < n; i++) to[i] = own[i] == 0 ? 0 : own[i] * (g[i] - (REAL)total);
+      return;
+    }
     const REAL sum = (REAL)total;
-    for (long i = 0; i < n; i++) to[i] = own[i] * (g[i] - sum);
+#pragma omp simd reduction(max : top)
+    for (long i = 0; i < n; i++) to[i] = own[i] * (g[i] - sum), top = own[i] > top ? own[i] : top;
   }
+  const REAL most = (REAL)(logarithm ? LOG_HALF : 0.5);
+  if (!(top > most)) return;
+  double others = 0;
+  none = 0;
+  SUMS((own[i] > most ? 0 : to[i]), 0, others, none)
+  const REAL rest = (REAL)-others;
+#pragma omp simd
+  for (long i = 0; i < n; i++) to[i] = own[i] > most ? rest : to[i];
 }
 
 /* Sums over columns, ONE of the element at `at` in column c, in runs of FEW rows of the own type. */
@@ -103,16 +137,16 @@ static void softmax_columns(long n, long wide, long step, long logarithm, const 
       const REAL v = from[i * step + c], one = v > top[c] ? v : top[c];
       top[c] = v != v ? v : one;
     }
-  if (logarithm) {
-    SUM_COLUMNS(exp_REAL(from[at + c] - top[c]), total)
-    REAL shift[SIDE];
-    for (long c = 0; c < wide; c++) shift[c] = (REAL)__builtin_log(total[c]);
+  if (logarithm) { /* the largest terms are 1, beside which small ones would vanish */
+    REAL ones[SIDE] = {0}, shift[SIDE];
+    SUM_COLUMNS((ones[c] += from[at + c] - top[c] == 0, from[at + c] - top[c] == 0 ? 0 : power_below(from[at + c], top[c])), total)
+    for (long c = 0; c < wide; c++) shift[c] = (REAL)__builtin_log1p(total[c] + (ones[c] - 1));
     for (long i = 0; i < n; i++)
 #pragma omp simd
       for (long c = 0; c < wide; c++) to[i * step + c] = (from[i * step + c] - top[c]) - shift[c];
     return;
   }
-  SUM_COLUMNS((to[at + c] = exp_REAL(from[at + c] - top[c])), total)
+  SUM_COLUMNS((to[at + c] = power_below(from[at + c], top[c])), total)
   for (long c = 0; c < wide; c++) top[c] = (REAL)total[c];
   for (long i = 0; i < n; i++)
 #pragma omp simd
@@ -125,8 +159,10 @@ static void softmax_columns_back(long n, long wide, long step, long logarithm, c
   if (logarithm) {
     SUM_COLUMNS(g[at + c], total)
   } else {
-    SUM_COLUMNS(g[at + c] * own[at + c], total)
+    SUM_COLUMNS((own[at + c] == 0 ? 0 : g[at + c] * own[at + c]), total)
   }
+  const REAL most = (REAL)(logarithm ? LOG_HALF : 0.5);
+  int large = 0;
   for (long c = 0; c < wide; c++) sum[c] = (REAL)total[c];
   for (long i = 0; i < n; i++) {
     const long at = i * step;
@@ -135,9 +171,17 @@ static void softmax_columns_back(long n, long wide, long step, long logarithm, c
       for (long c = 0; c < wide; c++) to[at + c] = g[at + c] - exp_REAL(own[at + c]) * sum[c];
     } else {
 #pragma omp simd
-      for (long c = 0; c < wide; c++) to[at + c] = own[at + c] * (g[at + c] - sum[c]);
+      for (long c = 0; c < wide; c++) to[at + c] = own[at + c] == 0 ? 0 : own[at + c] * (g[at + c] - sum[c]);
     }
+#pragma omp simd reduction(| : large)
+    for (long c = 0; c < wide; c++) large |= own[at + c] > most;
   }
+  if (!large) return;
+  for (long c = 0; c < wide; c++) total[c] = 0;
+  SUM_COLUMNS((own[at + c] > most ? 0 : to[at + c]), total)
+  for (long i = 0; i < n; i++)
+    for (long c = 0; c < wide; c++)
+      if (own[i * step + c] > most) to[i * step + c] = (REAL)-total[c];
 }
 
 /* Columns that are taken at once, in whole lines of the cache. One thread takes whole rows, which may be pages of their own.
@@ -175,7 +219,23 @@ int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, REAL *
   return along_middle(sizes, softmax_row_back, softmax_columns_back, grad, y, of_x);
 }
 
-/* y = (x - mean) * rstd * weight + bias; sizes: rows, columns. */
+/* Mean squares in between have lost nothing to overflow or underflow. */
+#define LOWEST (sizeof(REAL) == 4 ? 0x1p-90 : 0x1p-960)
+#define HIGHEST (sizeof(REAL) == 4 ? 0x1p+126 : 0x1p+1022)
+
+/* 1 / sqrt(mean of the squares of x - mean, plus eps) where they have: of x / the largest. */
+static __attribute__((noinline)) double careful_rstd(long n, const REAL *from, double mean, double eps) {
+  double top = 0, square = 0;
+  for (long i = 0; i < n; i++) {
+    const double away = __builtin_fabs(from[i] - mean);
+    top = away > top || away != away ? away : top;
+  }
+  if (top > 0)
+    for (long i = 0; i < n; i++) square += (from[i] - mean) / top * ((from[i] - mean) / top);
+  return 1 / __builtin_hypot(__builtin_sqrt(square / (double)n) * (top > 0 ? top : 1), __builtin_sqrt(eps));
+}
+
+/* y = (x - mean) * rstd * weight + bias; sizes: rows, columns, whether there is a mean (else it is 0). */
 int layer_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight, const REAL *bias, REAL *y, REAL *means,
                REAL *rstds) {
   const long rows = sizes[0], n = sizes[1];
@@ -184,10 +244,15 @@ int layer_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight,
     const REAL *from = x + r * n;
     REAL *to = y + r * n;
     double total = 0, square = 0, none = 0;
-    SUMS(from[i], 0, total, none)
-    const REAL mean = (REAL)(total / (double)n);
+    if (sizes[2]) SUMS(from[i], 0, total, none)
+    REAL mean = (REAL)(total / (double)n);
     SUMS((from[i] - mean) * (from[i] - mean), 0, square, none)
-    const REAL rstd = (REAL)(1 / __builtin_sqrt(square / (double)n + eps));
+    REAL rstd = (REAL)(1 / __builtin_sqrt(square / (double)n + eps));
+    if (!(square < HIGHEST) || square / (double)n + eps < LOWEST) {
+      total = 0;
+      for (long i = 0; i < n && sizes[2]; i++) total += from[i] / (double)n;
+      mean = (REAL)total, rstd = (REAL)careful_rstd(n, from, mean, eps);
+    }
     if (weight && bias)
       for (long i = 0; i < n; i++) to[i] = (from[i] - mean) * rstd * weight[i] + bias[i];
     else if (weight)
@@ -202,21 +267,21 @@ int layer_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight,
 }
 
 /* The gradient of a row of x: rstd * (h - mean(h) - x̂ mean(h x̂)) with h = g * weight. */
-static void layer_row(long n, const REAL *from, const REAL *g, const REAL *weight, REAL mean, REAL rstd, REAL *to) {
+static void layer_row(long n, const REAL *from, const REAL *g, const REAL *weight, int centred, REAL mean, REAL rstd, REAL *to) {
   double plain = 0, along = 0;
   if (weight) {
     SUMS(g[i] * weight[i], g[i] * weight[i] * (from[i] - mean), plain, along)
   } else {
     SUMS(g[i], g[i] * (from[i] - mean), plain, along)
   }
-  const REAL middle = (REAL)(plain / (double)n), slope = (REAL)(along / (double)n * rstd * rstd);
+  const REAL middle = centred ? (REAL)(plain / (double)n) : 0, slope = (REAL)(along / (double)n * rstd * rstd);
   if (weight)
     for (long i = 0; i < n; i++) to[i] = (g[i] * weight[i] - middle - (from[i] - mean) * slope) * rstd;
   else
     for (long i = 0; i < n; i++) to[i] = (g[i] - middle - (from[i] - mean) * slope) * rstd;
 }
 
-/* The gradient of x; and those of weight and bias, where the last is wanted: Σ g x̂ and Σ g over the rows, first over
+/* The gradient of x, by its rows' means (null: they are 0) and 1/sigma; and those of weight and bias, where the last is wanted: Σ g x̂ and Σ g over the rows, first over
    some, whose number does not depend on threads. */
 int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const REAL *weight, const REAL *means,
                     const REAL *rstds, REAL *of_x, REAL *of_weight, REAL *of_bias) {
@@ -227,8 +292,8 @@ int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const RE
 #pragma omp parallel for num_threads(TEAM) schedule(static) if (rows * n > WORTH)
   for (long p = 0; p < parts; p++)
     for (long r = p * few; r < rows && r < (p + 1) * few; r++) {
-      const REAL *from = x + r * n, *g = grad + r * n, mean = means[r], rstd = rstds[r];
-      layer_row(n, from, g, weight, mean, rstd, of_x + r * n);
+      const REAL *from = x + r * n, *g = grad + r * n, mean = means ? means[r] : 0, rstd = rstds[r];
+      layer_row(n, from, g, weight, means != 0, mean, rstd, of_x + r * n);
       if (!sums) continue;
       REAL *along = sums + 2 * p * n, *plain = along + n;
 #pragma omp simd

@@ -54,28 +54,28 @@ def softmax_back(grad: Array, result: Array, axis: int, *, logarithm: bool) -> A
 
 
 def layer_norm(
-    x: Array, weight: Array | None, bias: Array | None, eps: float
+    x: Array, weight: Array | None, bias: Array | None, eps: float, *, centred: bool = True
 ) -> tuple[Array, Array, Array] | None:
-    """The normalised rows of a matrix, their means and 1/σ."""
+    """The normalised rows of a matrix, their means, which are 0 unless `centred`, and 1/σ."""
     x = dense(x)
     run = _function("layer", x.shape[1], x, weight, bias)
     if run is None:
         return None
     result = np.empty(x.shape, x.dtype)
     mean, rstd = np.empty((2, len(x), 1), x.dtype)
-    sizes = _sizes(x, x.shape[1])
+    sizes = kernels.block([*x.shape, int(centred)])
     kernels.call(run, sizes, ctypes.c_double(eps), x, weight, bias, result, mean, rstd)
     return result, mean, rstd
 
 
 def layer_norm_back(
-    grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array, *, affine: bool
+    grad: Array, x: Array, weight: Array | None, mean: Array | None, rstd: Array, *, affine: bool
 ) -> tuple[Array, Array, Array] | None:
     """The gradients of a matrix whose rows were normalised, of weight and of bias; the last two
-    are empty where they are not wanted.
+    are empty where they are not wanted. Without a mean it is 0.
     """
     grad, x = dense(grad), dense(x)
-    fits = grad.shape == x.shape and mean.size == rstd.size == len(x)
+    fits = grad.shape == x.shape and rstd.size == len(x) and (mean is None or mean.size == len(x))
     run = _function("layer_back", x.shape[1], x, grad, weight, mean, rstd) if fits else None
     if run is None:
         return None

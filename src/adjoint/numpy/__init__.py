@@ -5,7 +5,7 @@
     >>> def f(x):
     ...     return np.sum(np.sin(x) ** 2, axis=0)
     >>> ad.grad(f)(np.array([1.0, 2.0]))
-    tensor([ 0.9093, -0.7568], dtype=ad.float64)
+    array([ 0.90929743, -0.7568025 ])
 
 Names, keywords and dtypes are NumPy's: numbers are float64, whatever `ad.set_default_dtype` says,
 and `float32 + int64` is float64. Results are tensors. Each name is a row of `names.txt`; the same
@@ -23,9 +23,10 @@ from adjoint.absent import absent
 from adjoint.core.dtypes import bfloat16
 from adjoint.core.errors import MissingOperator
 from adjoint.core.importing import imported
+from adjoint.numpy import methods as _methods
 from adjoint.numpy import reading
 from adjoint.numpy.ufuncs import Ufunc as ufunc  # noqa: N813 - NumPy spells it so
-from adjoint.tensor.tensor import Tensor as ndarray  # noqa: N813 - what functions return
+from adjoint.tensor.arrays import ndarray as ndarray
 
 _MODULES = ("fft", "linalg", "random", "special")
 _BRACKETS = ("c_", "mgrid", "ogrid", "r_")

@@ -14,9 +14,11 @@ import numpy as np
 
 from adjoint.core.dtypes import OF, DType, float64, to_dtype
 from adjoint.core.errors import ArgumentError, GradError
+from adjoint.numpy import refusals
 from adjoint.ops.operator import packet
-from adjoint.ops.runtime import NUMBER_TYPES
-from adjoint.tensor.methods import as_tensor, tensor_of
+from adjoint.tensor.methods import tensor_of
+from adjoint.tensor.numbers import HeldNumber
+from adjoint.tensor.structures import undressed
 from adjoint.tensor.tensor import Tensor
 
 NUMBERS = (bool, int, float, complex)
@@ -25,18 +27,30 @@ NUMBERS = (bool, int, float, complex)
 def Array(value: Any) -> Tensor:
     """Anything that NumPy takes for an array, as a tensor; lists of tensors are stacked."""
     if isinstance(value, Tensor):
-        return as_tensor(value, float64) if type(value) in NUMBER_TYPES else value
+        return value if type(value) is Tensor else _ordinary(value)
     if isinstance(value, (list, tuple)) and holds_tensors(value):
         return stacked([Array(v) for v in value])
     return tensor_of(value if isinstance(value, np.ndarray) else np.asarray(value))
 
 
+def _ordinary(value: Tensor) -> Tensor:
+    """A tensor of another class as an ordinary one: a number as a double, an array's tensor."""
+    if type(value) is HeldNumber:
+        return value.stored if value.wrapped.own is None else value.settled()
+    return undressed(value)
+
+
 def Number(value: Any) -> Any:
     """A tensor, or a Python number, which does not decide the dtype of a result."""
     kind = type(value)
-    if kind is Tensor or kind in NUMBERS:
+    if kind is Tensor or kind in NUMBERS or kind is HeldNumber:
         return value
     return value.item() if isinstance(value, np.generic) else Array(value)
+
+
+def Operand(value: Any) -> Any:
+    """The same among arrays, where NumPy's scalars have a dtype that counts."""
+    return Array(value) if isinstance(value, np.generic) else Number(value)
 
 
 def Float(value: Any) -> Tensor:
@@ -86,12 +100,24 @@ def common(*operands: Tensor) -> tuple[Tensor, ...]:
 
 def common_numbers(*operands: Any) -> tuple[Any, ...]:
     """The same where some are Python numbers, which stay so; one of them is a tensor after this."""
-    tensors = [o for o in operands if isinstance(o, Tensor)]
+    tensors = [o for o in operands if isinstance(o, Tensor) and type(o) is not HeldNumber]
     if not tensors:
         return common(*(Array(o) for o in operands))
-    dtypes = [type(o)(0) if type(o) in NUMBERS else o.dtype.np for o in operands]
-    target = OF[np.result_type(*dtypes)]
-    return tuple([o.to(target) if isinstance(o, Tensor) else o for o in operands])
+    target = OF[np.result_type(*(_for_promotion(o) for o in operands))]
+    return tuple([to_dtype_of_operands(o, target) for o in operands])
+
+
+def _for_promotion(operand: Any) -> Any:
+    if type(operand) is HeldNumber:
+        return operand.wrapped.kind(0)
+    return type(operand)(0) if type(operand) in NUMBERS else operand.dtype.np
+
+
+def to_dtype_of_operands(operand: Any, dtype: DType) -> Any:
+    """An operand in the dtype of a computation; a Python number as it is."""
+    if type(operand) is HeldNumber:
+        return operand.settled(dtype)
+    return operand.to(dtype) if isinstance(operand, Tensor) else operand
 
 
 def stacked(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -130,8 +156,9 @@ def written(what: str, result: Any, out: Any) -> Any:
         raise ArgumentError(f"{what}: out= is a tensor or an array, got {type(out).__name__}")
     if result.requires_grad or result.home is not None:
         raise GradError(
-            f"{what}: the result is differentiated, and would be written to a NumPy array, which "
-            "remembers no history; write it to a tensor, or use the result (x = x + y for x += y)"
+            f"{refusals.asked().where}{what}: the result is differentiated, and would be written "
+            "to a NumPy array, which remembers no history; write it to np.zeros_like(x), or use "
+            "the result (x = x + y for x += y)"
         )
     np.copyto(out, result.numpy(), casting="same_kind")
     return out

@@ -2,7 +2,7 @@
 
 >>> from adjoint.numpy import fft
 >>> fft.rfft([1.0, 0.0, 0.0])
-tensor([1.+0.j, 1.+0.j], dtype=ad.complex128)
+array([1.+0.j, 1.+0.j])
 """
 
 from __future__ import annotations

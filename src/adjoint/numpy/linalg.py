@@ -2,7 +2,7 @@
 
 >>> from adjoint.numpy import linalg
 >>> linalg.norm([3.0, 4.0])
-tensor(5., dtype=ad.float64)
+array(5.)
 """
 
 from __future__ import annotations

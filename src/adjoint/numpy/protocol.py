@@ -17,14 +17,18 @@ derivative.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.errors import ArgumentError, did_you_mean
-from adjoint.numpy import reading
+from adjoint.core.places import LIBRARIES
+from adjoint.numpy import reading, refusals
 from adjoint.numpy.conversion import Number
 from adjoint.numpy.ufuncs import Ufunc
+from adjoint.tensor.arrays import Operands, ndarray, result_of
+from adjoint.tensor.structures import DressedTensor
 from adjoint.tensor.tensor import Tensor
 
 # Ufuncs that are Python's operators: the method of the tensor on the left, and on the right.
@@ -39,8 +43,6 @@ _OPERATORS: dict[np.ufunc, tuple[str, str]] = {
         ("less_equal", "le", "ge"), ("greater", "gt", "lt"), ("greater_equal", "ge", "le"),
     )},
 }  # fmt: skip
-# Note [Libraries that compute with arrays]
-_LIBRARIES = frozenset(("matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels"))
 _BUFFERS = frozenset((np.empty_like, np.full_like, np.ones_like, np.zeros_like))
 _CALLERS: dict[str, bool] = {}  # whether the module of that name is of such a library
 _OF_TENSORS = vars(sys.modules[Tensor.__module__])
@@ -52,6 +54,7 @@ _TABLES = {
 }  # of the modules of NumPy
 _UFUNCS: dict[np.ufunc, Ufunc] = {}
 _FUNCTIONS: dict[Any, Any] = {}
+_OF_ARRAYS: dict[Any, Any] = {}
 _CALLS: dict[np.ufunc, Any] = {}  # the plain calls of ufuncs
 
 
@@ -127,7 +130,38 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, keywords:
         return function(*_arrays(args), **{k: _arrays(v) for k, v in keywords.items()})
     found = _FUNCTIONS.get(function)
     if found is None:
-        found = _FUNCTIONS[function] = _find_function(function)
+        found = _FUNCTIONS[function] = _find_function(function, reading.of_tensors)
+    return found(*args, **keywords)
+
+
+def array_ufunc_of_arrays(
+    self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any
+) -> Any:
+    """The same with an array of ours, or a number, among the arguments."""
+    if _by_a_library() and _is_value((inputs, keywords)):
+        plain = _arrays(inputs)
+        return getattr(ufunc, method)(*plain, **{k: _arrays(v) for k, v in keywords.items()})
+    ours = _ufunc(ufunc)
+    if method == "__call__":
+        x = inputs[0]
+        if ufunc.nin == 1 and not keywords and isinstance(x, ndarray) and x.memory is None:
+            tensor = x.value  # the short way
+            found = ours.function(tensor) if tensor.dtype.is_differentiable else ours.of([tensor])
+            return result_of(found) if type(found) is Tensor else Operands().arrays_of(found)
+        return ours(*inputs, **keywords)
+    if method == "at":
+        return ours.at(*inputs)
+    keywords = {k: v[0] if k == "out" else v for k, v in keywords.items()}
+    return getattr(ours, method)(*inputs, **keywords)
+
+
+def array_function_of_arrays(self: Any, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+    """The same with an array of ours, or a number, among the arguments."""
+    if _by_a_library() and function not in _BUFFERS and _is_value((args, keywords)):
+        return function(*_arrays(args), **{k: _arrays(v) for k, v in keywords.items()})
+    found = _OF_ARRAYS.get(function)
+    if found is None:
+        found = _OF_ARRAYS[function] = _find_function(function, reading.function)
     return found(*args, **keywords)
 
 
@@ -135,16 +169,18 @@ def _by_a_library() -> bool:
     frame = sys._getframe(2)
     if frame.f_globals is _OF_TENSORS:  # the first call of all comes by the tensor's own method
         frame = frame.f_back
-    name = frame.f_globals.get("__name__", "")  # type: ignore[union-attr]
+    name = frame.f_globals.get("__name__") or ""  # type: ignore[union-attr]
     known = _CALLERS.get(name)
     if known is None:
-        known = _CALLERS[name] = name.partition(".")[0] in _LIBRARIES
+        known = _CALLERS[name] = name.partition(".")[0] in LIBRARIES
     return known
 
 
 def _is_value(argument: Any) -> bool:
     """Whether all tensors in an argument are values that no derivative and no trace follows."""
     if isinstance(argument, Tensor):
+        if isinstance(argument, DressedTensor):
+            argument = argument.value
         return argument.home is None and argument.edge is None
     if isinstance(argument, dict):
         argument = argument.values()
@@ -156,24 +192,24 @@ def _is_value(argument: Any) -> bool:
 def _arrays(argument: Any) -> Any:
     """An argument with arrays in place of tensors."""
     if isinstance(argument, Tensor):
-        return argument.value
+        return argument.array
     if type(argument) in (tuple, list):
         return type(argument)(map(_arrays, argument))
     return argument
 
 
-def _find_function(function: Any) -> Any:
+def _find_function(function: Any, find: Callable[[str, str], Any]) -> Any:
     home, name = function.__module__ or "numpy", function.__name__
     module = _TABLES.get(home)
     if module is None or name not in reading.TABLES[module]:
         raise _without_operator(f"{home.replace('numpy', 'np', 1)}.{name}", name)
-    return reading.function(module, name)
+    return find(module, name)
 
 
 def _without_operator(called: str, name: str = "") -> ArgumentError:
     near = did_you_mean(name, reading.TABLES[""]) if name else ""
     return ArgumentError(
-        f"{called}(tensor): there is no operator for it, so it cannot be differentiated or traced"
-        f"{near}; for its value call it with x.detach().numpy(), or give it rules with "
-        "ad.custom_vjp"
+        f"{refusals.asked().where}{called}(tensor): there is no operator for it, so it cannot be "
+        f"differentiated or traced{near}; for its value call it with x.detach().numpy(), or give "
+        "it rules with ad.custom_vjp"
     )

@@ -1,8 +1,8 @@
-"""NumPy's random numbers as tensors.
+"""NumPy's random numbers as arrays that can be differentiated.
 
     >>> from adjoint.numpy import random
     >>> random.RandomState(0).randn(2)
-    tensor([1.7641, 0.4002], dtype=ad.float64)
+    array([1.76405235, 0.40015721])
 
 Numbers are drawn when Python runs: a traced or compiled function keeps those that it drew when it
 was traced. `ad.randn` and its like draw anew at each call.
@@ -17,10 +17,11 @@ import numpy as np
 from adjoint.doors import with_signature
 from adjoint.numpy.conversion import array_or_refuse
 from adjoint.numpy.words import made
+from adjoint.tensor.arrays import array_of
 
 
 class Source:
-    """NumPy's generator of random numbers, whose arrays are tensors."""
+    """NumPy's generator of random numbers, whose arrays are ours."""
 
     def __init__(self, theirs: Any) -> None:
         self._theirs = theirs
@@ -40,10 +41,10 @@ def _drawing(name: str, theirs: Any) -> Any:
         plain = [array_or_refuse(f"random.{name}", a) for a in args]
         named = {k: array_or_refuse(f"random.{name}", v) for k, v in keywords.items()}
         found = theirs(*plain, **named)
-        return made(found) if isinstance(found, np.ndarray) else found
+        return array_of(made(found)) if isinstance(found, np.ndarray) else found
 
     draw.__name__ = draw.__qualname__ = name
-    draw.__doc__ = f"NumPy's `random.{name}`, with tensors for arrays."
+    draw.__doc__ = f"NumPy's `random.{name}`, with arrays of ours."
     return with_signature(draw, theirs)
 
 

@@ -22,10 +22,11 @@ import numpy as np
 from adjoint import doors
 from adjoint.core.errors import TableError
 from adjoint.core.importing import imported
-from adjoint.numpy import conversion, words
+from adjoint.numpy import conversion, dressing, words
 from adjoint.numpy.conversion import array_or_refuse
 from adjoint.numpy.ufuncs import Ufunc
 from adjoint.ops.operator import packet
+from adjoint.tensor.arrays import array_of
 from adjoint.tensor.tensor import Tensor
 
 _FILE = os.path.join(os.path.dirname(__file__), "names.txt")
@@ -43,12 +44,14 @@ _MODULES = {
     "special": "special",
     "special.ufunc": "special",
     "stride_tricks": "stride_tricks",
+    "methods": "methods",
 }
 # Where users find the functions, where it is not the module of that name in adjoint.numpy.
 _HOMES = {
     "": "adjoint.numpy",
     "scipy_linalg": "adjoint.scipy.linalg",
     "stride_tricks": "adjoint.numpy",
+    "methods": "adjoint.numpy",
 }
 
 
@@ -96,10 +99,20 @@ def _rows(section: str, number: int, line: str) -> list[Row]:
 
 
 TABLES = read()
+METHODS = TABLES.pop("methods")  # of arrays: no module has these names
 
 
 def function(module: str, name: str) -> Any:
-    """The function of a row; KeyError if there is none of that name."""
+    """The function of a row, of arrays and of tensors; KeyError if there is none of that name."""
+    key = (module, name)
+    if key not in _DRESSED:
+        row = TABLES[module][name]
+        _DRESSED[key] = _dressed(row, of_tensors(module, name))
+    return _DRESSED[key]
+
+
+def of_tensors(module: str, name: str) -> Any:
+    """The function of a row, of tensors alone."""
     key = (module, name)
     if key not in _BUILT:
         _BUILT[key] = _build(module, TABLES[module][name])
@@ -107,6 +120,19 @@ def function(module: str, name: str) -> Any:
 
 
 _BUILT: dict[tuple[str, str], Any] = {}
+_DRESSED: dict[tuple[str, str], Any] = {}
+
+
+def _dressed(row: Row, built: Any) -> Any:
+    if row.is_ufunc or row.section in ("same", "theirs", "mapping"):
+        return built  # which look at their arguments themselves
+    if row.returns == "None":
+        return dressing.on_writable(built)
+    if dressing.MIRROR in row.returns:
+        return built
+    words = (dressing.VIEW, dressing.MADE, dressing.CONVERSION)
+    gives = next((word for word in words if word in row.returns), dressing.FRESH)
+    return dressing.on_arrays(built, gives)
 
 
 def _build(module: str, row: Row) -> Any:
@@ -119,6 +145,21 @@ def _build(module: str, row: Row) -> Any:
     if row.section == "theirs":
         return _on_values(row.name)
     return _compiled(module, row, _text(row), typed=True)
+
+
+def method(name: str) -> Any:
+    """A method of arrays, made of functions of arrays."""
+    row = METHODS[name]
+    if not row.signature:
+        return function("", row.name)
+    text = f"def {row.name}({row.signature}): return {row.expression or _own_call(row)}"
+    return _compiled("methods", row, text, typed=False)
+
+
+def _own_call(row: Row) -> str:
+    tree = ast.parse(f"def {row.name}({row.signature}): pass").body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    return _call(row.name, tree.args)
 
 
 def their_ufunc(module: str, name: str) -> np.ufunc:
@@ -142,7 +183,7 @@ def _on_values(name: str) -> Callable[..., Any]:
     def on_values(*args: Any, **keywords: Any) -> Any:
         plain = [array_or_refuse(name, a) for a in args]
         found = theirs(*plain, **{k: array_or_refuse(name, v) for k, v in keywords.items()})
-        return conversion.Array(found) if isinstance(found, np.ndarray) else found
+        return array_of(conversion.Array(found)) if isinstance(found, np.ndarray) else found
 
     on_values.__name__ = on_values.__qualname__ = name
     on_values.__doc__ = f"NumPy's `{name}` of the values of tensors."
@@ -195,7 +236,9 @@ def _returned(row: Row) -> Any:
     """What a function returns, as an annotation."""
     if row.returns == "Tensor":
         return Tensor
-    return eval(row.returns, {**vars(_file(row.section) or words), "Any": Any, "Tensor": Tensor})
+    # atleast_1d returns one or several views; where() an array, or places
+    names = {"Any": Any, "Views": Any, "MadeOrPlaces": Any, **dict.fromkeys(dressing.WORDS, Tensor)}
+    return eval(row.returns, {**vars(_file(row.section) or words), **names})
 
 
 def _found(name: str, module: str, row: Row) -> Any:
@@ -207,8 +250,12 @@ def _found(name: str, module: str, row: Row) -> Any:
         if place is not None and name in vars(place):
             return getattr(place, name)
     for table in (module, ""):
+        if module == "methods":
+            break
         if name != row.name and name in TABLES[table] and not _shadows(name, table, module):
-            return function(table, name)
+            return of_tensors(table, name)
+    if module == "methods" and name in TABLES[""]:  # also the function of the method's own name
+        return function("", name)
     return getattr(builtins, name, None)  # None is a variable of the text itself
 
 

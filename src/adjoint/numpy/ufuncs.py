@@ -13,12 +13,14 @@ from typing import Any, Generic
 
 import numpy as np
 
-from adjoint.core.dtypes import OF
+from adjoint.core.dtypes import OF, int64, uint64
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.numpy import words
-from adjoint.numpy.conversion import NUMBERS, Array, Dtype, Number, stacked, written
+from adjoint.numpy.conversion import NUMBERS, Array, Dtype, Number, Operand, stacked, written
+from adjoint.numpy.dressing import Arguments, on_arrays
 from adjoint.ops.operator import packet
-from adjoint.ops.runtime import NUMBER_TYPES
+from adjoint.tensor.arrays import ndarray
+from adjoint.tensor.numbers import HeldNumber
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.annotations import R
 
@@ -39,7 +41,7 @@ class Ufunc(Generic[R]):
 
     >>> import adjoint.numpy as np
     >>> np.add([1, 2], 0.5), np.add.reduce([1, 2, 3]), np.multiply.outer([1, 2], [3, 4])[1]
-    (tensor([1.5000, 2.5000], dtype=ad.float64), tensor(6), tensor([6, 8]))
+    (array([1.5, 2.5]), array(6), array([6, 8]))
     """
 
     def __init__(
@@ -82,13 +84,18 @@ class Ufunc(Generic[R]):
                 raise ArgumentError(f"{self.__name__}() takes {self.nin} arrays, got {len(inputs)}")
         if isinstance(out, tuple) and all(o is None for o in out):
             out = None
+        operands = Arguments()
+        inputs = tuple(operands.tensors(inputs))
         if more:
             inputs = self._moved(inputs, **more)
-        given = [v if type(v) is Tensor else Number(v) for v in inputs]
+        convert = Operand if operands.are_arrays else Number
+        given = [v if type(v) is Tensor else convert(v) for v in inputs]
+        if out is not None:
+            operands.hold()
         result: Any = self.of(given, Dtype(dtype))
         if where is not True:
-            result = self._where(result, where, out)
-        return result if out is None else written(self.__name__, result, out)
+            result = self._where(result, operands.tensor(where), operands.tensor(out))
+        return operands.dressed(result) if out is None else written(self.__name__, result, out)
 
     def _moved(self, inputs: tuple[Any, ...], axis: Any = None, **more: Any) -> tuple[Any, ...]:
         """Inputs with their vectors along the last dimension, where `axis` says another."""
@@ -109,6 +116,8 @@ class Ufunc(Generic[R]):
         casts, results = plan
         if casts is not None:
             inputs = [v if c is None else _cast(v, c) for v, c in zip(inputs, casts, strict=True)]
+        if self.__name__ in _COMPARISONS and _are_signed_and_unsigned(inputs):
+            return _compared(self.__name__, self.function, *inputs)
         result = self.function(*inputs)
         if results is None:
             return result
@@ -149,6 +158,7 @@ class Ufunc(Generic[R]):
 
     # -- methods -----------------------------------------------------------------------------
 
+    @on_arrays
     def reduce(
         self,
         array: Any,
@@ -189,6 +199,7 @@ class Ufunc(Generic[R]):
             raise ShapeError(f"{self.__name__}.reduce of no elements has no identity")
         return functools.reduce(lambda left, right: self.of([left, right]), parts).reshape(shape)
 
+    @on_arrays
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Combine each element with those before it: `np.add.accumulate` is a running sum."""
         self._check_binary("accumulate")
@@ -206,6 +217,7 @@ class Ufunc(Generic[R]):
             result = stacked(parts, axis) if parts else a
         return result if out is None else written(self.__name__, result, out)
 
+    @on_arrays
     def outer(self, A: Any, B: Any, /, **keywords: Any) -> Any:
         """Combine every element of A with every element of B."""
         self._check_binary("outer")
@@ -214,6 +226,8 @@ class Ufunc(Generic[R]):
 
     def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
         """Change elements in place, also those that `indices` names several times."""
+        if isinstance(a, ndarray):
+            return a.write(lambda tensor: self.at(tensor, indices, b))
         if not isinstance(a, Tensor):
             raise ArgumentError(f"{self.__name__}.at changes a tensor, got {type(a).__name__}")
         places = words.places(a.shape, indices)
@@ -227,7 +241,9 @@ class Ufunc(Generic[R]):
                 more = [] if values is None else [values[i]]
                 flat[place] = self.of([flat[place], *more]).to(a.dtype)
         a.copy_(flat.reshape(a.shape))
+        return None
 
+    @on_arrays
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
         """Combine the elements between consecutive indices."""
         a, starts = Array(array), [int(i) for i in indices]
@@ -240,10 +256,30 @@ class Ufunc(Generic[R]):
             raise ArgumentError(f"{self.__name__}.{method}: only a function of two elements has it")
 
 
+# Comparisons of int64 with uint64, which have no common dtype: what a negative number is to others.
+_COMPARISONS = {
+    "equal": (False, False), "not_equal": (True, True), "less": (True, False),
+    "less_equal": (True, False), "greater": (False, True), "greater_equal": (False, True),
+}  # fmt: skip
+
+
+def _are_signed_and_unsigned(inputs: list[Any]) -> bool:
+    dtypes = {v.dtype for v in inputs if isinstance(v, Tensor)}
+    return dtypes == {int64, uint64}
+
+
+def _compared(name: str, function: Callable[..., Any], x: Tensor, y: Tensor) -> Any:
+    """Compare exactly: a negative number is less than every other, the rest are unsigned."""
+    left = x.dtype is int64
+    signed = x if left else y
+    found = function(x.to(uint64), y.to(uint64))
+    return packet("where").function(signed < 0, _COMPARISONS[name][0 if left else 1], found)
+
+
 def _dtype(value: Any) -> Any:
-    """The part of the key of a plan: a dtype, or Python's type of a number in a trace."""
-    return value.wrapped.kind if type(value) in NUMBER_TYPES else value.dtype
+    """The part of the key of a plan: a dtype, or Python's type of a number that is followed."""
+    return value.wrapped.kind if type(value) is HeldNumber else value.dtype
 
 
 def _cast(value: Any, dtype: Any) -> Any:
-    return value.to(dtype) if isinstance(value, Tensor) else Array(value).to(dtype)
+    return value.to(dtype) if type(value) is Tensor else Array(value).to(dtype)

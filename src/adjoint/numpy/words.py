@@ -208,13 +208,19 @@ def at_least(ndim: int, arrays: tuple[Any, ...]) -> Any:
 
 def pieces(a: Tensor, indices_or_sections: Any, axis: int, *, even: bool = False) -> list[Tensor]:
     """Parts of a tensor: so many, or between these indices."""
-    parts = indices_or_sections
+    parts, size = indices_or_sections, a.shape[axis]
     if np.ndim(parts):
-        return list(ad.tensor_split(a, [int(i) for i in parts], axis))
-    size = a.shape[axis]
-    if even and size % int(parts):
-        raise ShapeError(f"split: {size} elements do not divide into {parts} equal parts")
-    return list(ad.tensor_split(a, int(parts), axis))
+        ends = [min(max(i + size if i < 0 else i, 0), size) for i in map(int, parts)]
+        starts, ends = [0, *ends], [*ends, size]
+    else:
+        count = int(parts)
+        if even and size % count:
+            raise ShapeError(f"split: {size} elements do not divide into {parts} equal parts")
+        ends = [size // count * (i + 1) + min(i + 1, size % count) for i in range(count)]
+        starts = [0, *ends[:-1]]
+    # one operator for each, since an array of NumPy's may be written to through its parts
+    pairs = zip(starts, ends, strict=True)
+    return [a.narrow(axis, start, max(end - start, 0)) for start, end in pairs]
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:

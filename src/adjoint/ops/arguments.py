@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import FLOAT, INTEGER, OF, DType, to_dtype
+from adjoint.core.dtypes import FLOAT, HALVES, INTEGER, OF, DType, float32, to_dtype
 from adjoint.core.errors import ArgumentError, GradError
 from adjoint.core.generator import Generator
 from adjoint.core.layouts import format_number, to_layout
-from adjoint.core.promotion import check_integer, fit_number, python_number, result_type
+from adjoint.core.promotion import check_integer, element, python_number, result_type
 from adjoint.core.remembering import remembered
 from adjoint.core.storage import is_duck_array
 from adjoint.ops import runtime
@@ -117,9 +117,9 @@ def to_list(what: str, name: str, value: Any, convert: Callable[[str, str, Any],
 
 
 def to_str(what: str, name: str, value: Any) -> str:
-    """Return `value` if it is a string."""
+    """Return `value` if it is a string, as a plain one."""
     if isinstance(value, str):
-        return value
+        return str.__str__(value)
     raise ArgumentError(f"{what}: {name} must be a string, got {describe(value)}")
 
 
@@ -218,10 +218,12 @@ def _with_tensors_for_numbers(
         if not takes[i] or type(args[i]) not in weak:
             continue
         if argument.name in promoted:
-            beside = [v for n, v in zip(op.schema.names, given, strict=True) if n in promoted]
-            dtype = _common_dtype(beside, alone)
+            operands = [None if v is MISSING else _operand(v, alone) for v in given]
+            dtype = op.row.computes_in(dict(zip(op.schema.names, operands, strict=True)))
             if dtype.category == INTEGER and _checks_numbers(op.row):
-                check_integer(args[i], dtype)
+                check_integer(_python_number(args[i]), dtype)
+            if op.row.has_wide_numbers and dtype in HALVES and any(map(_has_dims, given)):
+                dtype = float32
         else:
             tensors = [v for v, t in zip(given, takes, strict=True) if t and _is_array(v)]
             dtype = _beside(args[i], tensors, alone)
@@ -235,7 +237,7 @@ def _checks_numbers(row: Row) -> bool:
     rows = (
         [TABLE.row(row.name, o) for o in TABLE.overloads(row.name)] if row.name in TABLE else [row]
     )
-    return any(r.texts.get("numbers", "wrap") != "wrap" for r in rows)
+    return any(r.texts.get("numbers") in ("checked", "powers") for r in rows)
 
 
 def _beside(number: Any, tensors: list[Any], alone: bool) -> DType:
@@ -261,6 +263,10 @@ def _is_array(value: Any) -> bool:
     )
 
 
+def _has_dims(value: Any) -> bool:
+    return _is_array(value) and value.ndim > 0
+
+
 def _common_dtype(operands: Sequence[Any], alone: bool) -> DType:
     present = [v for v in operands if v is not None and v is not MISSING]
     return result_type(*[_operand(v, alone) for v in present])
@@ -277,8 +283,16 @@ def _operand(value: Any, alone: bool) -> Any:
 def _tensor_of_number(value: Any, dtype: DType) -> Any:
     if isinstance(value, runtime.Tensor):
         return value.settled(dtype)
-    number = python_number(value) if isinstance(value, np.generic) else value
-    return runtime.tensor_of(np.asarray(fit_number(number, dtype), dtype.np))
+    return runtime.tensor_of(np.asarray(element(_python_number(value), dtype), dtype.np))
+
+
+def _python_number(value: Any) -> Any:
+    return python_number(value) if isinstance(value, np.generic) else value
+
+
+def is_tensor_or_array(value: Any) -> bool:
+    """Whether a value is no number, though an array without dimensions may stand for one."""
+    return isinstance(value, (runtime.Tensor, np.ndarray))
 
 
 def from_elsewhere(value: Any) -> str:

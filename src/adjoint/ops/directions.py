@@ -1,8 +1,4 @@
-"""The direction that forward mode differentiates along, for rules that must choose by it.
-
-Where several factorisations are equally right (vectors of repeated eigenvalues), the tangent says
-which one stays right beside the point.
-"""
+"""Whether forward mode differentiates a tensor, for rules that save work where nothing does."""
 
 from __future__ import annotations
 
@@ -12,9 +8,11 @@ Tensor = Any
 
 
 def direction_of(A: Tensor) -> Any:
-    """The tangent that a tensor carries in forward mode, here or below a gradient; or None.
-
-    Repeated values part along it, which chooses the basis: Note [Repeated values].
-    """
+    """The tangent that a tensor carries in forward mode, here or below a gradient; or None."""
     home = getattr(A, "home", None)  # what the tensors of a trace hold has none
     return None if home is None else home.direction(A)
+
+
+def is_differentiated(A: Tensor) -> bool:
+    """Whether derivatives in a tensor may be asked for, in any mode."""
+    return A.requires_grad or direction_of(A) is not None

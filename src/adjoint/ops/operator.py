@@ -12,7 +12,7 @@ from typing import Any
 
 from adjoint.core.errors import ArgumentError, MissingOperator
 from adjoint.core.remembering import cached_property
-from adjoint.ops import arguments, runtime, signatures
+from adjoint.ops import arguments, former, runtime, signatures
 from adjoint.ops.documentation import Documentation
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
@@ -136,6 +136,10 @@ class Packet:
 _PLAIN = frozenset((int, bool, float, str, type(None)))  # keywords of which the type says all
 
 
+# Of functions that are wrapped around an operator, where typing.get_type_hints can look up no name.
+HINTS = {"args": Any, "keywords": Any, "return": Any}
+
+
 def _chooser(packet: Packet) -> Callable[..., Any]:
     chosen: dict[Any, Callable[..., Any]] = {}
 
@@ -159,6 +163,7 @@ def _chooser(packet: Packet) -> Callable[..., Any]:
         return function(*args, **keywords)
 
     choose_and_call.__wrapped__ = packet  # type: ignore[attr-defined] - inspect.signature asks it
+    choose_and_call.__annotations__ = HINTS
     choose_and_call.__doc__ = Documentation(packet.name, lambda: packet.operators)
     return choose_and_call
 
@@ -181,6 +186,8 @@ def _choose(packet: Packet, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
         for candidate in packet.operators:
             if arguments.match(candidate.schema, args, keywords, lenient=lenient):
                 return _spreading(candidate, args)
+    if (earlier := former.choose(packet, args)) is not None:
+        return earlier
     given = [arguments.describe(a) for a in args] + [
         f"{k}={arguments.describe(v)}" for k, v in keywords.items()
     ]

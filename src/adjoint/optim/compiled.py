@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adjoint.compiler.compiled import Compiled, compile
+from adjoint.compiler.compiled import Compiled, compiled_on_tensors
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError
 from adjoint.core.places import caller
@@ -237,7 +237,7 @@ class CompiledStep:
             return loss, new, after
 
         dynamic = None if self.dynamic is None else {"batch": self.dynamic}
-        return compile(step, dynamic=dynamic, verbose=self.verbose)
+        return compiled_on_tensors(step, self.verbose, dynamic)
 
 
 class _Training(Module):

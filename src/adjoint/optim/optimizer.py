@@ -31,6 +31,13 @@ _HOOKS = (
     "_optimizer_load_state_dict_pre_hooks",
     "_optimizer_load_state_dict_post_hooks",
 )
+# Attributes that are made when they are asked for.
+_LATE: dict[str, Callable[[], Any]] = {
+    **dict.fromkeys(_HOOKS, OrderedDict),
+    "defaults": dict,
+    "state": lambda: defaultdict(dict),
+    "param_groups": list,
+}
 _global_pre_hooks: dict[int, Hook] = OrderedDict()
 _global_post_hooks: dict[int, Hook] = OrderedDict()
 
@@ -119,6 +126,13 @@ class Optimizer:
     def _make_hooks(self) -> None:
         for name in _HOOKS:
             vars(self).setdefault(name, OrderedDict())
+
+    def __getattr__(self, name: str) -> Any:
+        """What a subclass lacks that never calls this `__init__`: one that wraps another."""
+        made = _LATE.get(name)
+        if made is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return vars(self).setdefault(name, made())
 
     # -- copies --------------------------------------------------------------------------------
 

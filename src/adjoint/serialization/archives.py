@@ -37,6 +37,7 @@ class Member:
     start: int  # where its bytes start
     size: int
     crc: int  # 0 where the writer did not compute it
+    is_plain: bool  # whether its bytes are stored as they are
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -108,24 +109,20 @@ def _member(
     source: Source, name: str, fields: tuple[Any, ...], extra: bytes, directory: int
 ) -> Member:
     flags, method, crc, packed, size, header = (fields[n] for n in (3, 4, 7, 8, 9, 16))
-    if flags & _ENCRYPTED or method != 0:
-        raise FileError(
-            f"{source.name}: {name!r} is compressed or encrypted, and only plain archives are "
-            "read; pack it again with `zip -0`"
-        )
+    is_plain = not flags & _ENCRYPTED and method == 0
     wide = [value == _LARGE for value in (size, packed, header)]
     if any(wide):
         numbers = iter(struct.unpack(f"<{sum(wide)}Q", _field(extra, 1)[: 8 * sum(wide)]))
         given = (size, packed, header)
         size, packed, header = (next(numbers) if w else v for w, v in zip(wide, given, strict=True))
-    if packed != size:
+    if packed != size and is_plain:
         raise damaged(source, f"{name!r} has two sizes, {packed} and {size}")
     local = _LOCAL.unpack(source.read(header, _LOCAL.size))
     start = header + _LOCAL.size + local[9] + local[10]
     written = source.read(header + _LOCAL.size, local[9])
-    if local[0] != MAGIC or written != name.encode() or start + size > directory:
+    if local[0] != MAGIC or written != name.encode() or start + packed > directory:
         raise damaged(source, f"{name!r} is not where its directory says")
-    return Member(name, header, start, size, crc)
+    return Member(name, header, start, packed, crc, is_plain)
 
 
 def _field(extra: bytes, wanted: int) -> bytes:
@@ -144,6 +141,11 @@ def content(source: Source, member: Member, *, header: bytes = b"", checked: boo
 
     They must have the checksum that was written with them.
     """
+    if not member.is_plain:
+        raise FileError(
+            f"{source.name}: {member.name!r} is compressed or encrypted, and only plain archives "
+            "are read; pack it again with `zip -0`"
+        )
     length = len(header)
     if member.size < length or source.read(member.start, length) != header:
         raise damaged(source, f"{member.name!r} is not what was described")

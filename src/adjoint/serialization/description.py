@@ -32,6 +32,7 @@ from adjoint.core.shapes import Size
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.archives import Member
+from adjoint.serialization.keys import checked_key
 from adjoint.serialization.objects import (
     class_named,
     function_named,
@@ -40,7 +41,14 @@ from adjoint.serialization.objects import (
     name_of,
     restored,
 )
-from adjoint.serialization.refusals import DEEPEST, check_depth, check_tensor, refusal
+from adjoint.serialization.refusals import (
+    DEEPEST,
+    brief,
+    brief_error,
+    check_depth,
+    check_tensor,
+    refusal,
+)
 from adjoint.serialization.sources import Source
 from adjoint.serialization.storages import (
     Blocks,
@@ -63,7 +71,6 @@ Array = np.ndarray[Any, Any]
 MEMBER = "description.json"
 VERSION = 1
 _INLINE = 2**63  # whole numbers from here on are nodes
-_KEY_ITEMS = 1000  # how many items a key, such as a tuple of tuples, may have
 
 Json = Any
 
@@ -295,7 +302,7 @@ class Decoder:
             return _scalar(written)
         (number,) = written
         if type(number) is not int or number < 0:
-            raise FileError(f"{self.source.name}: {written} is no reference")
+            raise FileError(f"{self.source.name}: {brief(number)} is no reference")
         self._depth = max(self._depth, self.depths[number])
         return self.values[number]
 
@@ -404,21 +411,6 @@ def _scalar(written: Json) -> Any:
     return written
 
 
-def checked_key(key: Any) -> Any:
-    """Return a key of a file if its hash is found in a moment.
-
-    Tuples of tuples have hashes that take as long as they have items, in C, without a limit of
-    their depth: a small file could stop a process, or end it.
-    """
-    left = [key]
-    for seen, item in enumerate(left):
-        if type(item) in (tuple, frozenset):
-            left += item
-        if seen + len(left) > _KEY_ITEMS:
-            raise FileError("a key of a dict in the file is too long")
-    return key
-
-
 # What a node becomes, by its kind.
 _READERS: dict[str, Callable[[Decoder, Json], Any]] = {
     "dict": lambda d, w: dict(d.pairs(w)),
@@ -464,5 +456,5 @@ def read(source: Source, members: dict[str, Member], *, anything: bool = False) 
         return decoder.read(text["nodes"], text["value"])
     except AdjointError:
         raise
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise FileError(f"{source.name}: {MEMBER} is damaged: {error!r}") from error
+    except Exception as error:
+        raise FileError(f"{source.name}: {MEMBER} is damaged: {brief_error(error)}") from error

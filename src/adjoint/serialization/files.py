@@ -16,6 +16,7 @@ from adjoint.core.devices import present
 from adjoint.core.errors import ArgumentError, FileError
 from adjoint.nn.modules.module import Module
 from adjoint.serialization import archives, description, pytorch, pytorch_writer, safetensors
+from adjoint.serialization.refusals import Unsaved
 from adjoint.serialization.replacing import replace_file
 from adjoint.serialization.sources import NotAFile, Source, is_path, opened
 
@@ -24,7 +25,10 @@ _WRITERS: dict[str, Callable[[Any, Any], None]] = {
     "pytorch": pytorch_writer.write,
     "safetensors": safetensors.write,
 }
-_SUFFIXES = {".pt": "pytorch", ".pth": "pytorch", ".safetensors": "safetensors"}
+_SUFFIXES = {
+    **dict.fromkeys((".pt", ".pth", ".bin", ".ckpt", ".tar"), "pytorch"),
+    ".safetensors": "safetensors",
+}
 
 
 def save(
@@ -40,8 +44,9 @@ def save(
 
     `format` is "adjoint" (a zip archive of arrays and a JSON description), "pytorch" (which
     `torch.load` reads) or "safetensors" (a dict of tensors by name). Unless it is given, the suffix
-    of a path says it: `.pt` and `.pth` are PyTorch's, `.safetensors` is safetensors', all others,
-    and file objects, are adjoint's.
+    of a path says it: `.pt`, `.pth`, `.bin`, `.ckpt` and `.tar` are PyTorch's, `.safetensors` is
+    safetensors', all others are adjoint's. A file object gets PyTorch's format, or adjoint's where
+    that cannot hold the value, or where the object was opened by a name that ends in `.ad`.
 
     Saved are tensors of every dtype and layout, with views that share memory still sharing it,
     parameters as such, numbers, texts, bytes, None, dtypes, devices, and dicts, lists, tuples and
@@ -68,7 +73,10 @@ def save(
             raise NotAFile(
                 f"ad.save: needs a path or a file opened for writing, got a {type(f).__name__}"
             )
-        write(obj, f)
+        if format is None and write is pytorch_writer.write:
+            _write_either(obj, f)
+        else:
+            write(obj, f)
         if hasattr(f, "flush"):
             f.flush()  # so that others can read it by its name
         return
@@ -78,12 +86,23 @@ def save(
 def _format(obj: Any, file: Any, wanted: str | None) -> str:
     if wanted is None and isinstance(obj, Module):
         return "adjoint"  # a file of PyTorch has its own modules
+    if wanted is None and is_path(file):
+        return _SUFFIXES.get(PurePath(os.fsdecode(file)).suffix.lower(), "adjoint")
     if wanted is None:
-        suffix = PurePath(os.fsdecode(file)).suffix.lower() if is_path(file) else ""
-        return _SUFFIXES.get(suffix, "adjoint")
+        return "adjoint" if str(getattr(file, "name", "")).endswith(".ad") else "pytorch"
     if wanted not in _WRITERS:
         raise ArgumentError(f"ad.save(format={wanted!r}): use one of {', '.join(_WRITERS)}")
     return wanted
+
+
+def _write_either(obj: Any, file: Any) -> None:
+    """Write in PyTorch's format if it can hold the value, in adjoint's if not."""
+    try:
+        encoder = pytorch_writer.encoded(obj)
+    except Unsaved:
+        description.write(obj, file)
+    else:
+        pytorch_writer.write_encoded(encoder, file)
 
 
 def _check_no_pickler(what: str, module: Any) -> None:
@@ -105,12 +124,15 @@ def load(
     """Read what `ad.save`, `torch.save` or safetensors wrote, from a path or a file object.
 
     No code is run, whatever the file says: a file of PyTorch is read with a table of the names
-    that tensors and state dicts need, and any other name is refused. A module is read if its class
-    is adjoint's, or was named with `ad.serialization.safe_globals`; with `weights_only=False`, if
-    its class was imported before, which is all that the word changes. Tensors of all devices are
-    put on the CPU, whatever `map_location` would have said of others. With `mmap=True` a path is
-    mapped: arrays are read when they are first used, checksums are not looked at, and writes stay
-    in memory. `encoding` is that of texts that Python 2 wrote.
+    that tensors and state dicts need, and any other name is refused. `weights_only=False` adds
+    what can be made without running code: values of NumPy, namespaces, paths, dates, dicts with
+    defaults, named tuples, enumerations, and objects that are no more than their attributes, if
+    their class was imported before. What is named with `ad.serialization.safe_globals` is called as
+    the file says. A module in adjoint's own format is read if its class is adjoint's, was named so,
+    or, with `weights_only=False`, was imported before. Tensors of all devices are put on the CPU,
+    whatever `map_location` would have said of others. With `mmap=True` a path is mapped: arrays are
+    read when they are first used, checksums are not looked at, and writes stay in memory.
+    `encoding` is that of texts that Python 2 wrote.
 
     >>> import adjoint as ad, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -122,7 +144,7 @@ def load(
     _check_location(map_location)
     source = opened("ad.load", f, mapped=bool(mmap))
     try:
-        return _read(source, encoding, anything=weights_only is False)
+        return _read(source, encoding, weights_only)
     finally:
         source.close()
 
@@ -136,15 +158,15 @@ def _check_location(location: Any) -> None:
             raise ArgumentError("ad.load: tensors are loaded with their data; use x.to('meta')")
 
 
-def _read(source: Source, encoding: str, *, anything: bool) -> Any:
+def _read(source: Source, encoding: str, weights_only: bool | None) -> Any:
     start = source.read(0, min(source.size, 512))
     if start.startswith(archives.MAGIC):
         members = archives.members(source)
         if description.MEMBER in members:
-            return description.read(source, members, anything=anything)
-        return pytorch.read_archive(source, members, encoding)
+            return description.read(source, members, anything=weights_only is False)
+        return pytorch.read_archive(source, members, encoding, weights_only)
     if pytorch.is_legacy(start):
-        return pytorch.read_legacy(source, encoding)
+        return pytorch.read_legacy(source, encoding, weights_only)
     if safetensors.is_one(start):
         return safetensors.read(source)
     raise FileError(f"{source.name}: {_unknown(start)}")

@@ -9,30 +9,18 @@ plain values need; names are written as they are, and nothing is imported to che
 from __future__ import annotations
 
 import collections
-import pickle
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from adjoint.core.errors import AdjointError, FileError
-from adjoint.serialization.description import checked_key
+from adjoint.core.errors import AdjointError
+from adjoint.serialization.keys import checked_key
+from adjoint.serialization.objects import Others, PickleError
+from adjoint.serialization.plain import Function, built
+from adjoint.serialization.refusals import brief, brief_error
 from adjoint.serialization.storages import Budget
 
 PROTOCOL = b"\x80\x02"
-
-
-class PickleError(FileError, pickle.UnpicklingError):
-    """A pickle that is damaged, or that asks for more than plain values and tensors."""
-
-
-class Function:
-    """A function that a pickle may call."""
-
-    __slots__ = ("call", "name")
-
-    def __init__(self, name: str, call: Callable[..., Any]) -> None:
-        self.name = name  # "torch._utils._rebuild_tensor_v2"
-        self.call = call
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -48,9 +36,11 @@ class Reader:
         persistent: Callable[[Any], Any],
         budget: Budget,
         encoding: str = "utf-8",
+        others: Others | None = None,
     ) -> None:
         self.text = text
         self.names = names  # "torch.Size" -> a value, or a Function
+        self.others = others or Others({})
         self.persistent = persistent  # what stands outside the pickle: storages
         self.budget = budget
         self.encoding = encoding
@@ -75,8 +65,10 @@ class Reader:
                 step(self)
         except AdjointError:
             raise
-        except (LookupError, TypeError, ValueError, AttributeError, struct.error) as error:
-            raise PickleError(f"the pickle is damaged near byte {self.place}: {error!r}") from error
+        except Exception as error:
+            raise PickleError(
+                f"the pickle is damaged near byte {self.place}: {brief_error(error)}"
+            ) from error
 
     # -- arguments of instructions ---------------------------------------------------------------
 
@@ -114,20 +106,23 @@ class Reader:
 
     def name(self, name: str) -> None:
         """Push what a name means."""
-        if name not in self.names:
-            raise PickleError(
-                f"the file names {name}, which is not among the names of tensors and plain values "
-                "that are read; reading it could run code. Save a state dict in place of whole "
-                "objects"
-            )
-        self.push(self.names[name])
+        self.push(self.names[name] if name in self.names else self.others.named(name))
 
-    def call(self) -> None:
-        """Call a function of the table with a tuple of arguments."""
+    def call(self, *, new: bool = False) -> None:
+        """Call a function of the table with a tuple of arguments; `new` makes an object."""
         arguments, function = self.stack.pop(), self.stack.pop()
-        if type(function) is not Function or type(arguments) is not tuple:
-            raise PickleError(f"a pickle calls {function!r:.80}, which is no function of the table")
-        self.push(function.call(*arguments))
+        if type(arguments) is not tuple:
+            raise PickleError(f"a pickle calls a function with {brief(arguments)}")
+        if type(function) is Function:
+            self.push(function.call(*arguments))
+        else:
+            self.push(self.others.called(function, arguments, new=new))
+
+    def call_with_words(self) -> None:
+        """Make an object of a class with arguments by name, of which there are none."""
+        if self.stack.pop() != {}:
+            raise PickleError("a pickle makes an object with arguments by name")
+        self.call(new=True)
 
     def build(self) -> None:
         """Give an object its state: an OrderedDict has that of a state dict."""
@@ -135,30 +130,34 @@ class Reader:
         if type(target) is collections.OrderedDict and type(state) is dict:
             if "_metadata" in state:
                 target._metadata = state["_metadata"]  # type: ignore[attr-defined]
-            return
-        raise PickleError(f"a pickle sets the state of a {type(target).__name__}, {_WHY}")
+        elif not built(target, state, self.budget) and not self.others.built(target, state):
+            raise PickleError(f"a pickle sets the state of {brief(target)}, {_WHY}")
+
+    def key(self, value: Any) -> Any:
+        """A key of a dict or an item of a set, checked."""
+        return self.others.checked(checked_key(value))
 
     def set_items(self, items: list[Any]) -> None:
         """Put pairs of keys and values into the dict on the stack."""
         target = self.stack[-1]
         if not isinstance(target, dict):
-            raise PickleError(f"a pickle puts items into a {type(target).__name__}")
+            raise PickleError(f"a pickle puts items into {brief(target)}")
         for key, value in zip(items[::2], items[1::2], strict=True):
-            target[checked_key(key)] = value
+            target[self.key(key)] = value
 
     def append(self, items: Iterable[Any]) -> None:
         """Append to the list on the stack."""
         target = self.stack[-1]
-        if type(target) is not list:
-            raise PickleError(f"a pickle appends to a {type(target).__name__}")
+        if type(target) not in (list, collections.deque):
+            raise PickleError(f"a pickle appends to {brief(target)}")
         target.extend(items)
 
     def add(self, items: Iterable[Any]) -> None:
         """Add to the set on the stack."""
         target = self.stack[-1]
         if type(target) is not set:
-            raise PickleError(f"a pickle adds to a {type(target).__name__}")
-        target.update(checked_key(item) for item in items)
+            raise PickleError(f"a pickle adds to {brief(target)}")
+        target.update([self.key(item) for item in items])
 
     def text_of(self, count: int) -> str:
         """Return a text of that many bytes."""
@@ -194,10 +193,6 @@ _LENGTH, _LENGTH8, _FLOAT = struct.Struct("<I"), struct.Struct("<Q"), struct.Str
 
 def _whole(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
-
-
-def _frozen(items: list[Any]) -> frozenset[Any]:
-    return frozenset(checked_key(item) for item in items)
 
 
 def _dict_of(reader: Reader) -> None:
@@ -243,7 +238,7 @@ _STEPS: dict[int, Callable[[Reader], Any]] = {
         b"\x87": lambda r: r.tuple_of(3),
         b"t": lambda r: r.of_items(tuple),
         b"l": lambda r: r.of_items(list),
-        b"\x91": lambda r: r.of_items(_frozen),
+        b"\x91": lambda r: r.of_items(lambda items: frozenset([r.key(item) for item in items])),
         b"d": _dict_of,
         b"a": lambda r: r.append([r.stack.pop()]),
         b"e": lambda r: r.append(r.above_mark()),
@@ -258,7 +253,8 @@ _STEPS: dict[int, Callable[[Reader], Any]] = {
         b"c": lambda r: r.name(f"{r.line()}.{r.line()}"),
         b"\x93": lambda r: r.name(".".join((r.stack.pop(-2), r.stack.pop()))),
         b"R": lambda r: r.call(),
-        b"\x81": lambda r: r.call(),  # NEWOBJ: the functions of the table are classes, too
+        b"\x81": lambda r: r.call(new=True),  # NEWOBJ: functions of the table are classes, too
+        b"\x92": lambda r: r.call_with_words(),
         b"b": lambda r: r.build(),
         b"Q": lambda r: r.push(r.persistent(r.stack.pop())),
     }.items()

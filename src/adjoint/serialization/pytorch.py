@@ -18,10 +18,14 @@ from adjoint.core.dtypes import NAMES, DType, uint8
 from adjoint.core.errors import FileError
 from adjoint.core.layouts import Layout, sparse_coo, to_layout
 from adjoint.nn.parameter import Parameter
-from adjoint.serialization import archives
+from adjoint.serialization import archives, plain
 from adjoint.serialization.archives import Member
-from adjoint.serialization.description import checked_key, size_of, sparse_tensor
-from adjoint.serialization.pickles import Function, PickleError, Reader
+from adjoint.serialization.description import size_of, sparse_tensor
+from adjoint.serialization.keys import checked_key
+from adjoint.serialization.objects import Others, PickleError
+from adjoint.serialization.pickles import Reader
+from adjoint.serialization.plain import Function
+from adjoint.serialization.refusals import brief
 from adjoint.serialization.sources import Source
 from adjoint.serialization.storages import (
     Budget,
@@ -39,6 +43,9 @@ STORAGES = {
     "int64": "Long", "int32": "Int", "int16": "Short", "int8": "Char", "uint8": "Byte",
     "bool": "Bool", "complex64": "ComplexFloat", "complex128": "ComplexDouble",
 }  # fmt: skip
+
+
+OURS = "adjoint"  # a member that files of PyTorch's format have if they were written here
 
 
 class _Typed:
@@ -113,9 +120,17 @@ class _Builder:
                 f"{builtin}.frozenset": self.frozenset,
                 f"{builtin}.complex": self.complex,
                 f"{builtin}.bytearray": self.bytearray,
+                f"{builtin}.bytes": self.no_bytes,
             }
-        made = {name: Function(name, call) for name, call in functions.items()}
-        self.names: dict[str, Any] = _CONSTANTS | made
+        self.names: dict[str, Any] = _CONSTANTS | _functions(functions)
+
+    def names_for(self, plainly: bool) -> dict[str, Any]:
+        """What names mean: those of tensors and of what state dicts have; `plainly`, those of all
+        plain values of Python and NumPy.
+        """
+        if not plainly:
+            return self.names
+        return plain.CONSTANTS | _functions(plain.functions(self.budget)) | self.names
 
     # -- tensors ---------------------------------------------------------------------------------
 
@@ -147,7 +162,7 @@ class _Builder:
         metadata: Any = None,
     ) -> Any:
         if not isinstance(dtype, DType):
-            raise FileError(f"a tensor of the file has the dtype {dtype!r:.40}")
+            raise FileError(f"a tensor of the file has the dtype {brief(dtype)}")
         made = storage.memory.tensor(dtype, offset, tuple(size), tuple(stride))
         return self._finished(made, requires_grad, metadata)
 
@@ -188,7 +203,7 @@ class _Builder:
     def meta(self, dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Any:
         check_geometry(0, tuple(size), tuple(size))
         if not isinstance(dtype, DType):
-            raise FileError(f"a tensor of the file has the dtype {dtype!r:.40}")
+            raise FileError(f"a tensor of the file has the dtype {brief(dtype)}")
         made = meta_tensor(tuple(size), dtype)
         return finished(made, requires_grad=bool(requires_grad), parameter=False)
 
@@ -198,26 +213,30 @@ class _Builder:
         return size_of(sizes)
 
     def device(self, kind: Any, index: Any = None) -> Device:
-        name = str(kind) if index is None else f"{kind}:{int(index)}"
+        is_index = index is None or (type(index) is int and 0 <= index < 2**15)
+        if type(kind) is not str or not is_index:
+            raise FileError(f"a device of the file is {brief(kind)}, {brief(index)}")
+        name = kind if index is None else f"{kind}:{index}"
         return {"cpu": CPU, "meta": META}.get(name) or Device(name)
 
     def layout(self, name: Any) -> Layout:
+        if type(name) is not str:
+            raise FileError(f"a layout of the file is {brief(name)}")
         return to_layout("ad.load", name)
 
     def ordered(self, items: Any = ()) -> Any:
         self.budget.spend(64 * len(items))
-        pairs = items.items() if isinstance(items, dict) else items
-        return collections.OrderedDict((checked_key(k), v) for k, v in pairs)
+        return collections.OrderedDict(_pairs(items))
 
     def counter(self, items: Any = ()) -> Any:
         self.budget.spend(64 * len(items))
-        return collections.Counter({checked_key(k): v for k, v in dict(items).items()})
+        return collections.Counter(dict(_pairs(items)))
 
     def encoded(self, text: str, encoding: str) -> bytes:
         """Bytes, which protocol 2 writes as a text."""
         if encoding != "latin1" or type(text) is not str:
             raise PickleError(
-                f"a pickle encodes a text as {encoding!r:.40}; only bytes are so read"
+                f"a pickle encodes a text as {brief(encoding)}; only bytes are so read"
             )
         self.budget.spend(len(text))
         return codecs.encode(text, "latin1")
@@ -232,6 +251,10 @@ class _Builder:
     def complex(self, real: float, imaginary: float) -> complex:
         return complex(float(real), float(imaginary))
 
+    def no_bytes(self) -> bytes:
+        """Protocol 2 writes bytes as texts, if there are any."""
+        return b""
+
     def bytearray(self, data: Any = b"", encoding: str = "latin1") -> Any:
         if type(data) not in (bytes, str):  # a number would ask for that many zeros
             raise PickleError(f"a pickle makes a bytearray of a {type(data).__name__}")
@@ -239,13 +262,29 @@ class _Builder:
         return bytearray(self.encoded(data, encoding) if type(data) is str else data)
 
 
+def _functions(calls: dict[str, Callable[..., Any]]) -> dict[str, Any]:
+    return {name: Function(name, call) for name, call in calls.items()}
+
+
+def _others(weights_only: bool | None) -> Others:
+    return Others(anything=weights_only is False)
+
+
 def _a_tensor(value: Any) -> Any:
     if not isinstance(value, Tensor):
-        raise FileError(f"a tensor of the file is made of a {type(value).__name__}")
+        raise FileError(f"a tensor of the file is made of {brief(value)}")
     return value
 
 
-def read_archive(source: Source, members: dict[str, Member], encoding: str) -> Any:
+def _pairs(items: Any) -> list[tuple[Any, Any]]:
+    """Items of a dict: of another dict, or pairs."""
+    found = items.items() if isinstance(items, dict) else items
+    return [(checked_key(k), v) for k, v in found]
+
+
+def read_archive(
+    source: Source, members: dict[str, Member], encoding: str, weights_only: bool | None
+) -> Any:
     """Read a file of PyTorch in the newer format."""
     root = _root(source, members)
     order = members.get(f"{root}/byteorder")
@@ -258,20 +297,22 @@ def read_archive(source: Source, members: dict[str, Member], encoding: str) -> A
         if key not in memories:
             member = members.get(f"{root}/data/{key}")
             if member is None:
-                raise FileError(f"{source.name}: the storage {key!r:.40} is missing")
+                raise FileError(f"{source.name}: the storage {brief(key)} is missing")
             checked = member.crc != 0 and not source.is_mapped  # 0: PyTorch can leave it out
             memories[key] = Memory(archives.content(source, member, checked=checked))
         memory = memories[key]
         if count * kind.itemsize > memory.data.size:
             raise FileError(
-                f"{source.name}: the storage {key!r} has {memory.data.size} bytes, and should "
+                f"{source.name}: the storage {brief(key)} has {memory.data.size} bytes, and should "
                 f"have {count} elements"
             )
         return _Storage(memory, kind.dtype)
 
     member = members[f"{root}/data.pkl"]
     text = archives.content(source, member, checked=member.crc != 0).tobytes()
-    reader = Reader(text, _Builder(budget).names, persistent, budget, encoding)
+    plainly = weights_only is False or (weights_only is None and f"{root}/{OURS}" in members)
+    names, others = _Builder(budget).names_for(plainly), _others(weights_only)
+    reader = Reader(text, names, persistent, budget, encoding, others)
     return _named(source, reader.run)
 
 
@@ -288,13 +329,18 @@ def _named(source: Source, run: Callable[[], Any]) -> Any:
 def _root(source: Source, members: dict[str, Member]) -> str:
     """Return the folder of an archive that everything is in."""
     found = [n.removesuffix("/data.pkl") for n in members if n.endswith("/data.pkl")]
+    if any(n.endswith("/constants.pkl") or "/code/" in n for n in members):
+        raise FileError(
+            f"{source.name}: is a TorchScript archive (torch.jit.save), a program; save the "
+            "state_dict() of its module with torch.save"
+        )
+    if any(n.endswith(("/models/model.json", "serialized_exported_program.json")) for n in members):
+        raise FileError(
+            f"{source.name}: is an exported program (torch.export.save); save the state_dict of "
+            "the program with torch.save"
+        )
     if len(found) != 1:
         raise FileError(f"{source.name}: is an archive, and none of adjoint or torch.save")
-    if f"{found[0]}/constants.pkl" in members:
-        raise FileError(
-            f"{source.name}: is a TorchScript archive, a program; save the state_dict() of its "
-            "module with torch.save"
-        )
     return found[0]
 
 
@@ -305,12 +351,12 @@ def _text(source: Source, member: Member, most: int) -> bytes:
 def _identifier(identifier: Any, count: int) -> Any:
     """Return the parts of the name of a storage, checked."""
     if type(identifier) is not tuple or len(identifier) < count or identifier[0] != "storage":
-        raise PickleError(f"a pickle asks for {identifier!r:.60}, which is no storage")
+        raise PickleError(f"a pickle asks for {brief(identifier)}, which is no storage")
     _, kind, key, _, numel = identifier[:5]
     if type(kind) is not _Typed or type(key) is not str:
-        raise FileError(f"a storage has the class {kind!r:.40} and the name {key!r:.40}")
+        raise FileError(f"a storage has the class {brief(kind)} and the name {brief(key)}")
     if type(numel) is not int or not 0 <= numel < 2**62:
-        raise FileError(f"a storage has {numel!r:.40} elements")
+        raise FileError(f"a storage has {brief(numel)} elements")
     return identifier
 
 
@@ -323,7 +369,7 @@ def is_legacy(start: bytes) -> bool:
     return start[:1] == b"\x80" and magic in start[:32]
 
 
-def read_legacy(source: Source, encoding: str) -> Any:
+def read_legacy(source: Source, encoding: str, weights_only: bool | None) -> Any:
     """Read a file of PyTorch in the older format.
 
     The sizes of storages stand in the pickle of the value, and their places follow from all sizes:
@@ -332,7 +378,8 @@ def read_legacy(source: Source, encoding: str) -> Any:
     text, budget = source.read(0, source.size), Budget(source.size)
 
     def reader(builder: _Builder, persistent: Callable[[Any], Any]) -> Reader:
-        return Reader(text, builder.names, persistent, budget, encoding)
+        names, others = builder.names_for(weights_only is False), _others(weights_only)
+        return Reader(text, names, persistent, budget, encoding, others)
 
     kinds: dict[str, tuple[_Typed, int]] = {}
 
@@ -345,7 +392,7 @@ def read_legacy(source: Source, encoding: str) -> Any:
         first.run()
         version, system = first.run(), first.run()
         if version != 1001 or type(system) is not dict:
-            raise FileError(f"has the version {version!r:.40} of PyTorch's older format, not 1001")
+            raise FileError(f"has the version {brief(version)} of PyTorch's older format, not 1001")
         if system.get("little_endian") is not True:
             raise FileError("is big-endian; save it again on a little-endian machine")
         start = first.place
@@ -363,13 +410,15 @@ def _legacy_storages(
 ) -> tuple[dict[str, Memory], int]:
     """Return the storages that lie one after the other from `place` on, and where they end."""
     memories: dict[str, Memory] = {}
-    if type(keys) is not list or set(keys) != set(kinds) or len(keys) != len(kinds):
+    if type(keys) is not list or not all(type(key) is str for key in keys):
+        raise FileError("the list of storages is damaged")
+    if set(keys) != set(kinds) or len(keys) != len(kinds):
         raise FileError("the list of storages is damaged")
     for key in keys:
         kind, count = kinds[key]
         (written,) = struct.unpack("<q", source.read(place, 8))
         if written != count:
-            raise FileError(f"the storage {key!r} has {written} elements, not {count}")
+            raise FileError(f"the storage {brief(key)} has {written} elements, not {count}")
         memories[key] = Memory(source.array(place + 8, count * kind.itemsize))
         place += 8 + count * kind.itemsize
     return memories, place
@@ -382,7 +431,7 @@ def _legacy_storage(memories: dict[str, Memory], identifier: Any) -> _Storage:
         _, offset, count = view[0]
         check_geometry(offset, (count,), (1,))
         if (offset + count) * kind.itemsize > memory.data.size:
-            raise FileError(f"a part of the storage {key!r} lies outside of it")
+            raise FileError(f"a part of the storage {brief(key)} lies outside of it")
         part = memory.data[offset * kind.itemsize : (offset + count) * kind.itemsize]
         return _Storage(Memory(part), kind.dtype)
     return _Storage(memory, kind.dtype)

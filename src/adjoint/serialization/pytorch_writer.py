@@ -1,4 +1,8 @@
-"""PyTorch's newer format written by hand, so that `torch.load` reads it."""
+"""PyTorch's newer format written by hand, so that `torch.load` reads it.
+
+NumPy's values are written as its own pickles have them, which `torch.load` reads with
+`weights_only=False`. The member `adjoint` says that the file is ours: `ad.load` then reads them.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +13,20 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.devices import Device
-from adjoint.core.dtypes import DType
+from adjoint.core.dtypes import ALL, DType, bfloat16
 from adjoint.core.layouts import Layout
 from adjoint.core.shapes import Size
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.pickles import Writer
-from adjoint.serialization.pytorch import STORAGES
+from adjoint.serialization.pytorch import OURS, STORAGES
 from adjoint.serialization.refusals import check_depth, check_tensor, refusal
 from adjoint.serialization.storages import Blocks, Place, attributes_of
 from adjoint.tensor.memory import Storage
 from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tensor import Tensor, make
+
+_MULTIARRAY = "numpy._core.multiarray"
 
 
 class _Encoder:
@@ -59,6 +65,8 @@ class _Encoder:
             self._tensor(value)
         elif isinstance(value, Storage):
             self._storage(self.blocks.place(make(value.flat)))
+        elif isinstance(value, np.generic):
+            self._scalar(value)
         else:
             write = _WRITERS.get(type(value))
             if write is None:
@@ -147,6 +155,46 @@ class _Encoder:
 
     def complex(self, value: Any) -> None:
         self.called("__builtin__", "complex", value.real, value.imag)
+
+    def _scalar(self, value: Any) -> None:
+        """A scalar of NumPy."""
+        self.writer.name(_MULTIARRAY, "scalar")
+        self.writer.put(b"(")
+        self._numpy_dtype(np.asarray(value), value)
+        self.bytes(value.tobytes())
+        self.writer.put(b"tR")
+
+    def array(self, value: Any) -> None:
+        """An array of NumPy: a blank one, and its state."""
+        self.writer.name(_MULTIARRAY, "_reconstruct")
+        self.writer.put(b"(")
+        self.writer.name("numpy", "ndarray")
+        self._tuple((0,))
+        self.bytes(b"b")
+        self.writer.put(b"tR(")
+        self.value(1)
+        self._tuple(value.shape)
+        self._numpy_dtype(value, value)
+        by_columns = value.flags.f_contiguous and not value.flags.c_contiguous
+        self.value(by_columns)
+        self.bytes(value.tobytes("F" if by_columns else "C"))
+        self.writer.put(b"tb")
+
+    def _numpy_dtype(self, array: Any, value: Any) -> None:
+        if array.dtype not in (d.np for d in ALL):
+            raise refusal(self.path, value)
+        order = "|" if array.dtype.itemsize == 1 else "<"
+        self.writer.name("numpy", "dtype")
+        self.writer.put(b"(")
+        if array.dtype == bfloat16.np:
+            self.writer.name("ml_dtypes", "bfloat16")
+        else:
+            self.value(array.dtype.str[1:])
+        self.value(False)
+        self.value(True)
+        self.writer.put(b"tR")
+        self._tuple((3, order, None, None, None, -1, -1, 0))
+        self.writer.put(b"b")
 
     # -- tensors ---------------------------------------------------------------------------------
 
@@ -251,16 +299,28 @@ _WRITERS: dict[type, Callable[[_Encoder, Any], None]] = {
     bytes: _Encoder.bytes,
     bytearray: _Encoder.bytearray,
     complex: _Encoder.complex,
+    np.ndarray: _Encoder.array,
 }
+
+
+def encoded(value: Any) -> _Encoder:
+    """A value as a pickle, and its storages; raises `Unsaved` if the format cannot hold it."""
+    encoder = _Encoder()
+    encoder.value(value)
+    return encoder
 
 
 def write(value: Any, file: Any) -> None:
     """Write a value so that `torch.load` reads it."""
-    encoder = _Encoder()
-    encoder.value(value)
+    write_encoded(encoded(value), file)
+
+
+def write_encoded(encoder: _Encoder, file: Any) -> None:
+    """Write what `encoded` gave."""
     archive = archives.Writer(file)
     archive.add("archive/data.pkl", encoder.writer.finished())
     archive.add("archive/byteorder", b"little")
+    archive.add(f"archive/{OURS}", b"")
     for number, array in enumerate(encoder.blocks.arrays):
         archive.add(f"archive/data/{number}", array.view(np.uint8))
     archive.add("archive/version", b"3\n")

@@ -32,6 +32,34 @@ def refusal(path: Sequence[str], value: Any) -> Unsaved:
     )
 
 
+def brief(value: Any) -> str:
+    """What a value of a file is, for a message. Never the `repr` of a container: a tuple that holds
+    itself twice, twenty times over, has one of a million parts.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, float):
+        return repr(value)
+    if kind is int:
+        return repr(value) if value.bit_length() < 128 else f"a number of {value.bit_length()} bits"
+    if kind in (str, bytes):
+        return repr(value[:40]) + ("…" if len(value) > 40 else "")
+    if kind in (list, tuple, dict, set, frozenset):
+        return f"a {kind.__name__} of {len(value)}"
+    return f"a {kind.__name__}"
+
+
+def brief_shape(shape: Sequence[Any]) -> str:
+    """Sizes, strides: whole numbers in the file, or what stands in their place."""
+    shown = ", ".join(map(brief, shape[:8]))
+    return f"({shown}{', …' if len(shape) > 8 else ''})"
+
+
+def brief_error(error: BaseException) -> str:
+    """An error that damaged data have led to; what it holds may be a value of the file."""
+    shown = ", ".join(map(brief, error.args[:2]))
+    return f"{type(error).__name__}({shown})"
+
+
 def check_depth(path: Sequence[str]) -> None:
     """Raise for a value that is nested too deep."""
     if len(path) > DEEPEST:

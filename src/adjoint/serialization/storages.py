@@ -20,6 +20,7 @@ from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import show
 from adjoint.core.storage import address, storage_of, strides_in_elements
 from adjoint.nn.parameter import Parameter
+from adjoint.serialization.refusals import brief, brief_shape
 from adjoint.tensor.halves import holding_rounded
 from adjoint.tensor.tape import own_counter
 from adjoint.tensor.tensor import Tensor, make
@@ -160,7 +161,10 @@ def check_geometry(offset: Any, shape: Sequence[Any], stride: Sequence[Any]) -> 
     if len(shape) != len(stride) or len(shape) > _MOST_DIMS:
         raise FileError(f"a tensor has {len(shape)} sizes and {len(stride)} strides")
     if not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
-        raise FileError(f"a tensor has the shape {shape}, strides {stride} and offset {offset}")
+        raise FileError(
+            f"a tensor has the shape {brief_shape(shape)}, strides {brief_shape(stride)} and "
+            f"offset {brief(offset)}"
+        )
 
 
 def finished(tensor: Any, *, requires_grad: bool, parameter: bool) -> Any:
@@ -183,6 +187,6 @@ def with_attributes(tensor: Any, attributes: Any) -> Any:
         raise FileError(f"the attributes of a tensor are a {type(attributes).__name__}")
     for name, value in attributes.items():
         if type(name) is not str or not name.isidentifier() or hasattr(Tensor, name):
-            raise FileError(f"a tensor of the file has the attribute {name!r:.40}")
+            raise FileError(f"a tensor of the file has the attribute {brief(name)}")
         setattr(tensor, name, value)
     return tensor

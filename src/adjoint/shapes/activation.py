@@ -23,6 +23,13 @@ def softmax(self: Spec, dim: int, half_to_float: bool) -> Spec:
     return Spec(self.shape, dtypes.float32 if half_to_float else self.dtype)
 
 
+def same(self: Spec, dim: int) -> Spec:
+    """The same."""
+    wrap_dim("softmax", dim, self.ndim)
+    require_real_float("softmax", self.dtype)
+    return self
+
+
 def softmax_backward_data(grad_output: Spec, output: Spec, dim: int, input_dtype: DType) -> Spec:
     """The dtype of the input of softmax."""
     shape = broadcast("softmax_backward_data", grad_output.shape, output.shape)

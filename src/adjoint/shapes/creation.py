@@ -20,6 +20,7 @@ def sized(size: Sequence[int], dtype: DType | None, *_: Any) -> Spec:
 
 def full(size: Sequence[int], fill_value: Any, dtype: DType | None, *_: Any) -> Spec:
     result = creation.chosen(dtype, creation.number_dtype(fill_value))
+    creation.check_value("full", fill_value, result)
     return Spec(creation.checked_size("full", size, result), result)
 
 
@@ -28,7 +29,9 @@ def like(self: Spec, dtype: DType | None, *_: Any) -> Spec:
 
 
 def full_like(self: Spec, fill_value: Any, dtype: DType | None, *_: Any) -> Spec:
-    return like(self, dtype)
+    result = like(self, dtype)
+    creation.check_value("full_like", fill_value, result.dtype)
+    return result
 
 
 def new(self: Spec, size: Sequence[int], dtype: DType | None, *_: Any) -> Spec:
@@ -39,7 +42,9 @@ def new(self: Spec, size: Sequence[int], dtype: DType | None, *_: Any) -> Spec:
 def new_full(
     self: Spec, size: Sequence[int], fill_value: Any, dtype: DType | None, *_: Any
 ) -> Spec:
-    return new(self, size, dtype)
+    result = new(self, size, dtype)
+    creation.check_value("new_full", fill_value, result.dtype)
+    return result
 
 
 def strided(size: Sequence[int], stride: Sequence[int], dtype: DType | None, *_: Any) -> Spec:

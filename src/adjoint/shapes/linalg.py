@@ -20,7 +20,7 @@ from adjoint.checks.linalg import (
 )
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.infinitesimal import FAN
+from adjoint.core.fans import FAN
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Spec, broadcast
 
@@ -68,6 +68,21 @@ def matrix_exp(self: Spec) -> Spec:
 def square_and_info(self: Spec, *_: Any) -> Specs:
     """A matrix like the first argument, and LAPACK's info."""
     return _square("linalg", self), _info(self)
+
+
+def square(self: Spec) -> Spec:
+    """Square matrices."""
+    return _square("linalg", self)
+
+
+def sylvester(A: Spec, B: Spec, Q: Spec) -> Spec:
+    """X of A X + X B = Q."""
+    what = "solve_sylvester(a, b, q)"
+    for matrix in (A, B):
+        check_same_dtype(what, matrix.dtype, Q.dtype)
+        check_square(what, matrix.shape)
+    batch = broadcast(what, broadcast(what, A.shape[:-2], B.shape[:-2]), Q.shape[:-2])
+    return Spec((*batch, *Q.shape[-2:]), Q.dtype)
 
 
 def solve(A: Spec, B: Spec, check_errors: bool) -> Specs:
@@ -194,6 +209,11 @@ def cdist(x1: Spec, x2: Spec, *_: Any) -> Spec:
     return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
 
 
+def euclidean_dist_backward(grad: Spec, x1: Spec, x2: Spec, cdist: Spec) -> Spec:
+    """That of the points, repeated over the batches of the others."""
+    return Spec((*cdist.shape[:-2], *x1.shape[-2:]), x1.dtype)
+
+
 def cross(self: Spec, other: Spec, dim: int) -> Spec:
     """The shape that both have, but for what is repeated."""
     cross_axis(self.shape, other.shape, dim)
@@ -240,43 +260,52 @@ def householder_product(input: Spec, tau: Spec) -> Spec:
     return input
 
 
-def eigh_generic(A: Spec, UPLO: str, direction: Spec | None) -> Specs:
-    """Eigenvalues and vectors."""
-    return eigh(A, UPLO, True)
+def eig_fan(self: Spec, values: Spec, vectors: Spec, closeness: float) -> Specs:
+    """Values and vectors of several matrices."""
+    return _beside(values), _beside(vectors)
 
 
-def svd_generic(A: Spec, full_matrices: bool, direction: Spec | None) -> Specs:
-    """U, S, Vᴴ."""
-    return svd(A, full_matrices, True, None)
+def eigh_fan(
+    A: Spec, UPLO: str, compute_v: bool, values: Spec, vectors: Spec, closeness: float
+) -> Specs:
+    """Values and vectors of several matrices."""
+    check_real("_linalg_eigh_fan", values.dtype)
+    return _beside(values), _beside(vectors)
+
+
+def svd_fan(
+    A: Spec, full: bool, uv: bool, driver: str | None, U: Spec, S: Spec, Vh: Spec, closeness: float
+) -> Specs:
+    """U, S, Vᴴ of several matrices."""
+    check_real("_linalg_svd_fan", S.dtype)
+    return _beside(U), _beside(S), _beside(Vh)
+
+
+def qr_fan(A: Spec, mode: str, Q: Spec, R: Spec, closeness: float) -> Specs:
+    """Q, also in mode r, and R of several matrices."""
+    if mode == "r":
+        *batch, m, n = A.shape
+        return Spec((*batch, m, min(m, n)), A.dtype), _beside(R)
+    return _beside(Q), _beside(R)
+
+
+def lu_fan(
+    A: Spec, pivot: bool, check: bool, LU: Spec, pivots: Spec, info: Spec, closeness: float
+) -> Specs:
+    """The packed factors and the pivots of several matrices."""
+    return _beside(LU), _beside(pivots)
 
 
 def _beside(spec: Spec) -> Spec:
     return Spec((FAN, *spec.shape), spec.dtype)
 
 
-def eig_fan(self: Spec, values: Spec, vectors: Spec) -> Specs:
-    """Values and vectors of several matrices."""
-    return _beside(values), _beside(vectors)
-
-
-def eigh_fan(A: Spec, UPLO: str, direction: Spec | None, values: Spec, vectors: Spec) -> Specs:
-    """Values and vectors of several matrices."""
-    check_real("_linalg_eigh_fan", values.dtype)
-    return _beside(values), _beside(vectors)
-
-
-def svd_fan(A: Spec, full: bool, direction: Spec | None, U: Spec, S: Spec, Vh: Spec) -> Specs:
-    """U, S, Vᴴ of several matrices."""
-    check_real("_linalg_svd_fan", S.dtype)
-    return _beside(U), _beside(S), _beside(Vh)
-
-
-def limit_of_fan(self: Spec) -> Spec:
+def of_fan(self: Spec, repeated: bool) -> Spec:
     """One result for several."""
     return Spec(self.shape[1:], self.dtype)
 
 
-def spread_over_fan(self: Spec) -> Spec:
+def spread_over_fan(self: Spec, repeated: bool) -> Spec:
     """Several for one."""
     return _beside(self)
 

@@ -24,6 +24,31 @@ def native_layer_norm(
     return input, statistics, statistics
 
 
+def fused_rms_norm(
+    input: Spec, normalized_shape: Shape, weight: Spec | None, eps: float | None
+) -> tuple[Spec, Spec]:
+    """The result, and 1/√(mean square) at least in float32."""
+    normalization.check_rms(input, normalized_shape, weight)
+    wide = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
+    return input, Spec(statistics_shape(input, normalized_shape), wide)
+
+
+def rms_norm_input_backward(
+    grad_out: Spec, input: Spec, normalized_shape: Shape, rstd: Spec, weight: Spec | None
+) -> Spec:
+    """That of the input."""
+    normalization.check_rms(input, normalized_shape, weight)
+    return input
+
+
+def rms_norm_backward(
+    grad_out: Spec, input: Spec, normalized_shape: Shape, rstd: Spec, weight: Spec | None
+) -> tuple[Spec, Spec]:
+    """Those of input and weight."""
+    normalization.check_rms(input, normalized_shape, weight)
+    return input, Spec(tuple(normalized_shape), (input if weight is None else weight).dtype)
+
+
 def standardized(input: Spec, normalized_shape: Shape, mean: Spec, rstd: Spec) -> Spec:
     """That of the input, at least in float32."""
     normalization.check("layer_norm", input, normalized_shape)

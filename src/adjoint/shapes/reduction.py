@@ -124,3 +124,15 @@ def segment_ids(lengths: Spec | None, offsets: Spec | None, axis: int, shape: Sh
     """One number for each row of the data flattened up to `axis`."""
     axis = wrap_dim("segment_reduce", axis, len(shape))
     return Spec((math.prod(shape[: axis + 1]),), dtypes.int64)
+
+
+def length_backward(grad: Spec, self: Spec, result: Spec, dim: Dims, keepdim: bool) -> Spec:
+    """That of the numbers whose length it was."""
+    return self
+
+
+def exp_shares(self: Spec, top: Spec, dim: Dims, keepdim: bool) -> Spec:
+    """That of the exponents; whole numbers become the default float."""
+    if self.dtype.is_differentiable:
+        return self
+    return Spec(self.shape, dtypes.DEFAULT.dtype)

@@ -29,6 +29,11 @@ from adjoint.core.errors import TableError
 from adjoint.core.records import record
 from adjoint.core.remembering import cached_property
 
+# functions and methods that compute nothing, or without rounding
+EXACT = frozenset((
+    "abs", "clone", "conj", "copysign", "detach", "is_complex", "isinf", "isnan", "isinstance",
+    "masked_fill", "neg", "sgn", "sign", "where", "zeros", "zeros_like",
+))  # fmt: skip
 _LONGEST = 2000  # characters of a formula; our longest has 260
 _DEEPEST = 40  # levels of a formula's tree; our deepest has 11
 _LARGEST = 2**64  # a whole number in a formula
@@ -215,6 +220,27 @@ class Formula:
             if hasattr(node, "lineno"):
                 node.lineno = node.end_lineno = self.where.line  # type: ignore[attr-defined]
         return compile(module, self.where.path, "exec")
+
+
+def roundings(node: ast.AST) -> int:
+    """How often the value of an expression is rounded on its way, as far as its text tells.
+
+    >>> roundings(ast.parse("(grad / other.conj()).masked_fill(other == 0, 0) * other"))
+    2
+    """
+    if isinstance(node, ast.IfExp):
+        return max(roundings(node.body), roundings(node.orelse))
+    if isinstance(node, (ast.Compare, ast.BoolOp)):
+        return 0
+    inner = sum(map(roundings, ast.iter_child_nodes(node)))
+    if isinstance(node, ast.BinOp):
+        return inner + (0 if isinstance(node.op, (ast.BitAnd, ast.BitOr)) else 1)
+    return inner + (isinstance(node, ast.Call) and called(node) not in EXACT)
+
+
+def called(call: ast.Call) -> str:
+    """The name of what is called: "tanh" of `tanh(x)` and of `x.tanh()`."""
+    return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[str] = ()) -> Formula:

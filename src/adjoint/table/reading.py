@@ -27,14 +27,14 @@ else:
 _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
-    "fan", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites", "random",
-    "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
-    "nested", "autocast",
+    "fan", "clusters", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites",
+    "random", "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
+    "nested", "autocast", "requires", "native", "former", "widens",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
     "like": tuple(ARCHETYPES),
-    "numbers": ("wrap", "checked", "powers"),
+    "numbers": ("wrap", "checked", "powers", "wide"),
     "order": ("needed",),
     "domain": ("own", "positive", "unit", "above_one", "probability"),
     "promote": ("sum", "float", "real", "bool", "index"),
@@ -44,7 +44,8 @@ WORDS: dict[str, tuple[str, ...]] = {
     "undoes": ("itself",),
     "reads": ("memory",),
     "selects": ("some", "all"),
-    "autocast": ("lower", "float32", "widest"),
+    "autocast": ("lower", "float32", "widest", "parts", "whole"),
+    "native": ("early",),
     "routine": (
         "triangular",
         "cholesky",
@@ -60,11 +61,10 @@ WORDS: dict[str, tuple[str, ...]] = {
         "qr",
         "eigh",
         "svd",
-        "eigh_distinct",
-        "svd_distinct",
         "ldl",
         "exponential",
         "distinct",
+        "rank",
         "inverses",
         "gauge_of_pairs",
         "det",
@@ -74,8 +74,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "least_squares",
         "inverse_gaps",
         "inverse_sums",
-        "limit_of_fan",
-        "spread_over_fan",
+        "shared",
         "combinations",
         "join",
         "zeros",
@@ -112,6 +111,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "bits",
         "layer",
         "layer_back",
+        "mostly",
     ),
 }
 # The numbers that a text of the column `c` is for.
@@ -442,6 +442,7 @@ class _Reader:
             "batch",
             "kink",
             "fan",
+            "clusters",
             "numpy",
             "layouts",
             "nested",
@@ -611,12 +612,16 @@ FACTS: dict[str, Callable[[_Reader, str], Any]] = {
     "selects": _Reader.word,
     "routine": _Reader.word,
     "autocast": _Reader.word,
+    "requires": _Reader.argument_names,
+    "native": _Reader.word,
     "random": lambda reader, column: reader.boolean(column, reader.nodes[column]),
+    "widens": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "fills": _Reader.number_or_argument,
     "linear": _Reader.argument_names,
     "identity": _Reader.identity,
     "product": _Reader.matrices,
     "overwrites": _Reader.text,
+    "former": _Reader.text,
 }
 
 

@@ -174,10 +174,26 @@ class Row:
     # -- facts that passes and the compiler ask for -----------------------------------------------
 
     @cached_property
+    def widens(self) -> bool:
+        """Whether derivatives and decomposition of halves are computed in float32: those of
+        elementwise rows are. Note [Narrow derivatives] in tensor/narrow.py.
+        """
+        returned = self.schema.returns
+        if len(returned) != 1 or returned[0].type.is_list:
+            return False
+        elementwise = self.archetype.promotes and self.archetype.result == "same"
+        return (elementwise and not self.selects) or self.texts.get("widens", "").lower() == "true"
+
+    @cached_property
     def random(self) -> bool:
         """Whether running the operator twice gives two results."""
         takes = any(a.type.base == "Generator" for a in self.schema.arguments)
         return takes or self.texts.get("random", "").lower() == "true"
+
+    @cached_property
+    def former(self) -> str:
+        """Orders of arguments that old programs have: "beta self mat vec | self beta mat vec"."""
+        return self.texts.get("former", "")
 
     @cached_property
     def moves(self) -> str:
@@ -223,6 +239,11 @@ class Row:
         return self.texts.get("routine", "")
 
     @cached_property
+    def requires(self) -> str:
+        """The argument without which a compiled program gives a call up."""
+        return self.texts.get("requires", "")
+
+    @cached_property
     def overwrites(self) -> str:
         """The view of the first tensor in whose place the second is put: "slice.Tensor"."""
         return self.texts.get("overwrites", "")
@@ -256,6 +277,13 @@ class Row:
     def promoted_tensors(self) -> tuple[str, ...]:
         """The names of the tensors among the promoted arguments."""
         return tuple(a.name for a in self.promoted if a.type.is_tensor)
+
+    @cached_property
+    def has_wide_numbers(self) -> bool:
+        """Whether a number or a 0-d tensor beside halves stays float32, in which they are computed:
+        `numbers: wide`.
+        """
+        return self.texts.get("numbers") == "wide"
 
     def computes_in(self, operands: Mapping[str, Any]) -> DType | None:
         """The dtype that the promoted arguments are brought to before the kernel runs.

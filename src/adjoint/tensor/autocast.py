@@ -2,7 +2,9 @@
 
 A row says `lower` (its floating point tensors are cast to the dtype of the autocast: products,
 convolutions), `float32` (losses, factorisations), or `widest` (operands come to one dtype, float32
-if one of them is). Rows without the column take what they get. float64 is never cast.
+if one of them is). Rows without the column take what they get; of those that are made of others,
+without a kernel, each part has its own rule. `parts` says that of a row with a kernel, `whole` that
+of a row without one the parts have none. float64 is never cast.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.choosing import MANY, choose
-from adjoint.core.dtypes import OF, DType
+from adjoint.core.dtypes import HALVES, OF, REDUCED, DType, float32
 from adjoint.core.errors import AdjointError, TableError, did_you_mean
 from adjoint.core.importing import imported
 from adjoint.core.quiet import NO_MODULE, hush_modules
@@ -435,6 +435,25 @@ def decomposition(row: Row) -> Callable[..., Any]:
     return _promoting(row, _decomposition(row))
 
 
+def _widening(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
+    """The decomposition of a row in float32 where its tensors are narrow, rounded at the end:
+    Note [Narrow derivatives] in narrow.py."""
+    names = row.schema.names
+    places = [names.index(a.name) for a in row.schema.tensors if not a.type.is_list]
+
+    def widened(*values: Any) -> Any:
+        given = [values[i].dtype for i in places if values[i] is not None]
+        half = next((d for d in given if d.np in REDUCED), None)
+        if half is None:
+            return decomposed(*values)
+        wide = (v.to(float32) if i in places and v is not None and v.dtype.np in REDUCED else v
+                for i, v in enumerate(values))  # fmt: skip
+        result = decomposed(*wide)
+        return result.to(half) if result.dtype is float32 and float32 not in given else result
+
+    return widened
+
+
 def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
     """The decomposition of an elementwise row on tensors of one dtype, as its kernel has them.
 
@@ -442,6 +461,8 @@ def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
     """
     names = row.schema.names
     places = [names.index(a.name) for a in row.promoted if a.type.is_tensor]
+    if _rounds_often(row):
+        decomposed = _widening(row, decomposed)
     if len(places) < 2:
         return decomposed
 
@@ -449,12 +470,26 @@ def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
         given = [values[i].dtype for i in places if values[i] is not None]
         if any(d is not given[0] for d in given):
             common = row.computes_in(dict(zip(names, values, strict=True)))
+            tensors = [values[i] for i in places if values[i] is not None]
+            wide = row.has_wide_numbers and common in HALVES and any(t.ndim for t in tensors)
             values = tuple(
-                v.to(common) if i in places and v is not None else v for i, v in enumerate(values)
+                v
+                if i not in places or v is None
+                else v.to(float32 if wide and not v.ndim else common)
+                for i, v in enumerate(values)
             )
         return decomposed(*values)
 
     return promoted
+
+
+def _rounds_often(row: Row) -> bool:
+    """Whether a row's decomposition may round more than once, where its kernel would not."""
+    if not row.widens:
+        return False
+    if row.names_decomposition:
+        return True
+    return language.roundings(language.expression(row.decompose, row.place("decompose"))) > 1
 
 
 def _decomposition(row: Row) -> Callable[..., Any]:

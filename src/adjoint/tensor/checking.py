@@ -124,10 +124,18 @@ def _fan(row: Row) -> Iterator[str]:
     if not operators.exists(name):
         hint = did_you_mean(name, TABLE.names())
         yield f"{row.place('fan')}: fan: there is no operator {name!r}{hint}"
-    elif not binding.takes_operator(name, len(row.schema.arguments) + len(row.schema.returns)):
-        yield f"{row.place('fan')}: fan: {name} does not take the arguments and the results"
+    count = len(row.schema.arguments) + len(row.schema.returns) + 1
+    if operators.exists(name) and not binding.takes_operator(name, count):
+        yield (
+            f"{row.place('fan')}: fan: {name} does not take the arguments, the results and a number"
+        )
     if len(row.schema.returns) < 2:
         yield f"{row.place('fan')}: fan is for operators with several results"
+    if not row.texts.get("clusters"):
+        yield f"{row.place('fan')}: fan: the column clusters says where a fan is needed"
+        return
+    finder = binding.reference(row.texts["clusters"], "kernels", row, "clusters")
+    yield from _takes(row, "clusters", finder, count)
 
 
 def _kink(row: Row) -> Iterator[str]:

@@ -7,6 +7,7 @@ when the text is written. `recording.py` adds the node, `eager.py` makes functio
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from adjoint.core.errors import TableError
 from adjoint.elements import large
@@ -53,7 +54,7 @@ class Computing:
         keyword_only = False
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             if argument.keyword_only and not keyword_only:
-                pieces.append("*")
+                pieces.append("*_former" if self.row.former else "*")
                 keyword_only = True
             default = "_MISSING"
             if argument.has_default or argument.type.is_optional:
@@ -63,7 +64,8 @@ class Computing:
         return f"def {python_name(self.schema.symbol)}({', '.join(pieces)}):"
 
     def _condition(self, *, plain: bool = True) -> str:
-        checks = ["not _extra", "not (_SEEING and _state().seen)"]  # Note [Seen calls]
+        checks = ["not _former"] if self.row.former else []
+        checks += ["not _extra", "not (_SEEING and _state().seen)"]  # Note [Seen calls]
         if self.row.archetype.name == "creation" or self.row.random or self.schema.name == "clone":
             checks.append("not _state().levels")  # a transform sees what is created inside it
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
@@ -80,6 +82,13 @@ class Computing:
         return " and ".join(checks)
 
     def _fallback(self) -> str:
+        if self.row.former:  # what is left over makes one list with the other positional ones
+            count = sum(not a.keyword_only for a in self.schema.arguments)
+            given = f"({''.join(f'{name}, ' for name in self.names[:count])}*_former)"
+            return (
+                f"    return _in_former_order(_op, {given}, _extra) if _former else "
+                f"{self._named(f'_slow(_op, {self.tuple}, _extra)')}"
+            )
         return f"    return {self._named(f'_slow(_op, {self.tuple}, _extra)')}"
 
     def _normalise(self) -> list[str]:
@@ -146,6 +155,8 @@ class Computing:
     def _is_small(self) -> str:
         """The test that NumPy's kernel is as good; a column and a row may make a large result."""
         first, *others = (f"_v_{python_name(a.name)}" for a in self.schema.tensors)
+        if large.pays_early(self.row):
+            return " and ".join(f"{v}.size < {large.FEW}" for v in (first, *others))
         small = f"{first}.size < {large.LARGE}"
         if len(others) != 1 or self.schema.tensors[1].type.is_optional:
             return small
@@ -183,10 +194,33 @@ class Computing:
             return []
         targets = [f"_v_{a.name}" if a.type.is_tensor else python_name(a.name) for a in promoted]
         joined = ", ".join(targets) + ","
-        lines = [f"if {needed}:", f"    {joined} = _promote(({joined}), {to_float})"]
-        if self._may_mix():
-            lines.append("    _chosen = _mixed")
-        return lines + self._real_numbers(tensors[0])
+        promoting = [f"{joined} = _promote(({joined}), {to_float})"]
+        promoting += ["_chosen = _mixed"] * self._may_mix()
+        before: list[str] = []
+        if self._widens():
+            before, promoting = ["_run = _kernel"], self._widening(promoted, promoting)
+        return [*before, f"if {needed}:", *indent(promoting), *self._real_numbers(tensors[0])]
+
+    def _widening(self, promoted: Sequence[Argument], promoting: list[str]) -> list[str]:
+        """Instead of `promoting`, or after it: halves beside wider numbers go another way."""
+        halves = " or ".join(f"_v_{a.name}.dtype in _REDUCED" for a in promoted if a.type.is_tensor)
+        scalars = [python_name(a.name) for a in promoted if not a.type.is_tensor]
+        if not scalars:
+            return [*promoting, f"if {halves}:", "    _run = _in_float32"]
+        real = " and ".join(f"type({name}) is not complex" for name in scalars)
+        wide = [f"{name} = _float32({name})" for name in scalars]
+        ours = indent([*wide, "_run = _in_float32"])
+        return [f"if ({halves}) and {real}:", *ours, "else:", *indent(promoting)]
+
+    def _widens(self) -> bool:
+        """Whether numbers beside halves stay float32 (`numbers: wide`), which NumPy must be told;
+        a kernel of our own knows.
+        """
+        return (
+            self.row.has_wide_numbers
+            and self.row.kernel.startswith("xp.")
+            and self.row.names_kernel
+        )
 
     def _may_mix(self) -> bool:
         """Whether operands of several dtypes are brought to one: their node needs another rule."""
@@ -231,7 +265,8 @@ class Computing:
             tests.append(f"{first}.dtype is not _v_{tensors[1].name}.dtype")
         if to_float or scalars:
             # NumPy's weak promotion of Python numbers does not extend to bfloat16
-            known = "_WEAK" if scalars else "_INEXACT"
+            weak = "_WEAK_AND_WIDE" if self._widens() else "_WEAK"
+            known = weak if scalars else "_INEXACT"
             tests.append(f"{first}.dtype not in {known}")
         tests += [f"type({python_name(a.name)}) is complex" for a in scalars]
         return " or ".join(tests)
@@ -242,7 +277,7 @@ class Computing:
                 f"{self.row.where}: {self.op.full_name} has neither kernel nor decompose"
             )
         if self.row.names_kernel:
-            return f"_kernel({', '.join(self._values())})"
+            return f"{'_run' if self._widens() else '_kernel'}({', '.join(self._values())})"
         return ast.unparse(binding.kernel_expression(self.row)[0])
 
     def _as_arrays(self) -> list[str]:

@@ -222,7 +222,7 @@ def _refusal(path: str, value: Any) -> str:
 
 def _value(tensor: Any) -> Array:
     """Return the array of a tensor whose value is copied, and not differentiated through."""
-    if tensor.home is not None:
+    if tensor.home is not None and tensor.home is not type(tensor).subclass_home:
         raise GradError(
             "tensor: copies numbers, and this tensor stands for a value that a transform follows; "
             "use ad.stack, or pass the tensor itself."

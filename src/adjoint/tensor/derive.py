@@ -17,7 +17,7 @@ from adjoint.core.remembering import remembered
 from adjoint.ops import operator as operators
 from adjoint.ops.kinks import is_limit
 from adjoint.table.rows import Forward, Reverse, Row
-from adjoint.tensor import binding, fitting
+from adjoint.tensor import binding, fitting, narrow
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.pullback import pullback, pullback_on
 from adjoint.tensor.saving import grad_names, result_names
@@ -45,8 +45,8 @@ def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]
 
 
 @remembered
-def _functions(row: Row) -> dict[str, tuple[Callable[..., Any], tuple[str, ...]]]:
-    """The compiled formulas of a row and their parameters, by symbol."""
+def _functions(row: Row) -> dict[str, tuple[Callable[..., Any], tuple[str, ...], bool]]:
+    """By symbol: the formulas of a row, compiled, their parameters, and whether to widen these."""
     return {}
 
 
@@ -59,14 +59,20 @@ def _pruned(row: Row) -> dict[tuple[str, frozenset[str]], Forward]:
 def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> Any:
     """Evaluate a formula on tensors in `scope`; the compiled function is kept on the row."""
     known = _functions(row)
+    if row.widens and narrow.is_narrow(scope.get(a.name) for a in row.schema.tensors):
+        symbol = f"{symbol}_narrow"
     if symbol not in known:
-        parameters = tuple(sorted(entry.formula.names & scope.keys()))
+        other = narrow.narrowed(row, entry.formula) if symbol.endswith("_narrow") else None
+        formula = entry.formula if other is None else other
+        parameters = tuple(sorted(formula.names & scope.keys()))
         key = row.prepared_key("formula", symbol, *parameters)
-        function = binding.bind(entry.formula, symbol, parameters, raw=False, key=key)
-        known[symbol] = (function, parameters)
-    function, parameters = known[symbol]
+        function = binding.bind(formula, symbol, parameters, raw=False, key=key)
+        known[symbol] = (function, parameters, other is not None)
+    function, parameters, is_narrow = known[symbol]
     if len(row.promoted_tensors) > 1:
         scope = _together(row, scope)
+    if is_narrow:
+        return function(*[narrow.wide(scope[p]) for p in parameters])
     return function(*[scope[p] for p in parameters])
 
 

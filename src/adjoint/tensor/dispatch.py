@@ -20,6 +20,7 @@ from adjoint.core.errors import (
     IndexOutOfRange,
     InplaceError,
     LinAlgError,
+    NumberRangeError,
     OutOfMemory,
     ShapeError,
     ValueRangeError,
@@ -29,8 +30,8 @@ from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
 from adjoint.core.state import State, changed, current, seeing
 from adjoint.core.storage import is_expanded
-from adjoint.ops import arguments
-from adjoint.ops.operator import Operator
+from adjoint.ops import arguments, former
+from adjoint.ops.operator import Operator, operator
 from adjoint.table.schema import Argument, Schema
 from adjoint.tensor import binding, meta, overrides
 from adjoint.tensor.tape import before_write, wrote
@@ -51,6 +52,9 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
             if overrides.has_likeness(args):
                 called = overrides.as_called(op, args)
                 return overrides.ask_classes(overrides.function_of(op), *called)
+            place = _unknown_fill(op, args)
+            if place is not None:
+                return _filled_later(op, args, place)
             values = arguments.bind(op, args)
             break
     else:  # nothing to convert: most calls from inside a transform
@@ -62,6 +66,44 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
         if place is CPU and not any(op.row.differentiable_outputs):  # it reads shapes alone
             values = [meta.with_memory(v) for v in values]
     return run(op, values)
+
+
+def in_former_order(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
+    """Run an operator on more positional arguments than it has: they may be in a former order."""
+    found = former.reordered(op.row, op.schema, args)
+    if found is None:
+        raise ArgumentError(
+            f"{op.name}() takes {op.positional} positional arguments, got {len(args)}: {op.schema}"
+        )
+    return op.function(*found[0], **found[1], **extra)
+
+
+_ZEROS = (False, 0, 0.0, 0j)  # of the categories of dtypes
+
+
+def _unknown_fill(op: Operator, args: tuple[Any, ...]) -> int | None:
+    """Where the number stands that a new tensor is filled with, if it is a tensor of a transform:
+    `full_like(x, y.sum())` in a traced function.
+    """
+    fills = op.row.fills
+    if fills not in op.schema.names:
+        return None
+    place = op.schema.names.index(fills)
+    value = args[place]
+    unknown = isinstance(value, Tensor) and value.home is not None and not value.requires_grad
+    return place if unknown and not op.schema.arguments[place].type.is_tensor else None
+
+
+def _filled_later(op: Operator, args: tuple[Any, ...], place: int) -> Any:
+    """A new tensor, filled with a tensor of one element when it is there."""
+    value = args[place]
+    if value.numel() != 1:
+        raise ArgumentError(
+            f"{op.name}: {op.row.fills} must be a number, got a tensor of shape {show(value.shape)}"
+        )
+    zero = _ZEROS[value.dtype.category]
+    made = slow(op, (*args[:place], zero, *args[place + 1 :]), {})
+    return slow(operator("fill", "Tensor"), (made, value.reshape(())), {})
 
 
 @remembered
@@ -127,9 +169,13 @@ def _run_seen(op: Operator, values: list[Any], now: State, interpreter: Any) -> 
     made of others and has no rule: then each of them has its own.
     """
     rule = op.row.texts.get("autocast")
+    is_open = now.autocast is not None and now.autocast.enabled
+    if rule == "parts" and is_open:
+        return binding.decomposition(op.row)(*values)
     if rule is None and op.row.decompose and not op.row.kernel:
         return _run(op, values, interpreter)
-    if rule is not None and now.autocast is not None and now.autocast.enabled:
+    if rule in ("lower", "float32", "widest") and is_open:
+        assert now.autocast is not None
         values = now.autocast.cast(rule, values)
         interpreter = topmost(values)
     with changed(seen=False):
@@ -317,7 +363,7 @@ _EXPLAINED: dict[type, type[AdjointError]] = {
     IndexError: IndexOutOfRange,
     TypeError: DtypeError,
     MemoryError: OutOfMemory,
-    OverflowError: ValueRangeError,
+    OverflowError: NumberRangeError,
     ZeroDivisionError: ValueRangeError,
     KeyError: ValueRangeError,
 }

@@ -16,15 +16,16 @@ import dataclasses
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType, bfloat16
+from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, REDUCED, DType
 from adjoint.core.errors import DtypeError
 from adjoint.core.generator import Generator
 from adjoint.core.places import of_user, place_of
-from adjoint.core.promotion import promote, promote_checked, promote_powers
+from adjoint.core.promotion import WEAK, promotion_of
 from adjoint.core.quiet import NO_MODULE
 from adjoint.core.returns import results_class
 from adjoint.core.shapes import Size
@@ -37,7 +38,7 @@ from adjoint.ops.operator import Operator, operator
 from adjoint.table import formula as language
 from adjoint.table.formula import BUILTINS
 from adjoint.table.schema import Argument, parse
-from adjoint.tensor import binding, dispatch, inplace, limits, observe, views, written
+from adjoint.tensor import binding, dispatch, fans, inplace, limits, observe, views, written
 from adjoint.tensor import operators as dunders
 from adjoint.tensor.computing import python_name
 from adjoint.tensor.recording import Writer, mixed_rule_of, rule_of
@@ -67,8 +68,12 @@ _NAMESPACE: dict[str, Any] = {
     "_asarray": np.asarray,
     "_INEXACT": INEXACT,
     "_DIFFERENTIABLE": DIFFERENTIABLE,
-    "_WEAK": INEXACT - {bfloat16.np},
+    "_WEAK": WEAK,
+    "_WEAK_AND_WIDE": WEAK - REDUCED,
+    "_float32": np.float32,
+    "_REDUCED": REDUCED,
     "_slow": dispatch.slow,
+    "_in_former_order": dispatch.in_former_order,
     "_recover": dispatch.recover,
     "_sequence": next_sequence,
     "_frame": sys._getframe,
@@ -86,6 +91,7 @@ _NAMESPACE: dict[str, Any] = {
     "_same": dispatch.same_dtype,
     "_plain": dispatch.all_plain,
     "_plain_or_none": dispatch.all_plain_or_none,
+    **fans.NAMESPACE,
     **limits.NAMESPACE,
     "xp": np,
     "_convert": arguments.convert,
@@ -101,9 +107,6 @@ _NAMESPACE: dict[str, Any] = {
     | {"type": type, "Exception": Exception, "str": str, "complex": complex},
     "__name__": NO_MODULE,
 }
-
-# Column `numbers`: what becomes of a Python number that an integer dtype cannot hold.
-_PROMOTIONS = {"wrap": promote, "checked": promote_checked, "powers": promote_powers}
 
 
 def build(op: Operator) -> Callable[..., Any]:
@@ -164,6 +167,16 @@ def _value(op: Operator, name: str) -> Any:
     return _OF_ARGUMENT[kind](op, found)
 
 
+def _kernel_of(op: Operator) -> Callable[..., Any]:
+    return binding.reference(op.row.kernel, "kernels", op.row, "kernel")
+
+
+def _in_float32(kernel: Callable[..., Any], self: Any, other: Any) -> Any:
+    """A ufunc on halves and wider numbers, rounded once."""
+    half = self.dtype if self.dtype in REDUCED else other.dtype
+    return kernel(self, other, dtype=np.float32).astype(half)
+
+
 def _symbol(op: Operator) -> str:
     return python_name(op.row.schema.symbol)
 
@@ -222,9 +235,10 @@ _NAMESPACE.update(_must_be_real=_must_be_real, _unordered=_unordered, _own=_own)
 _OF_OPERATOR: dict[str, Callable[[Operator], Any]] = {
     "_rule": lambda op: rule_of(op.row),
     "_mixed": lambda op: mixed_rule_of(op.row),
-    "_promote": lambda op: _PROMOTIONS[op.row.texts.get("numbers", "wrap")],
+    "_promote": lambda op: promotion_of(op.row.texts),
     "_large": lambda op: large.Large(op.row),
-    "_kernel": lambda op: binding.reference(op.row.kernel, "kernels", op.row, "kernel"),
+    "_kernel": _kernel_of,
+    "_in_float32": lambda op: partial(_in_float32, _kernel_of(op)),
     "_decomposition": lambda op: binding.decomposition(op.row),
     "_Results": lambda op: results_class(op.row.name, tuple(r.name for r in op.row.schema.returns)),
 }

@@ -22,7 +22,7 @@ from adjoint.core.errors import NotDifferentiable
 from adjoint.core.state import state
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
-from adjoint.tensor import binding, derive, limits, views
+from adjoint.tensor import binding, derive, fans, limits, tangents, views
 from adjoint.tensor.dispatch import again
 from adjoint.tensor.home import Height, Home
 from adjoint.tensor.levels import Level
@@ -35,6 +35,10 @@ class Forward(Home):
 
     def tangent(self, value: Any) -> Any:
         """The tangent of a tensor here, or None."""
+        return tangents.clean(self._tangent(value))
+
+    def _tangent(self, value: Any) -> Any:
+        """The same with NaN where it may be structurally zero: Note in tangents.py."""
         return value.beside if isinstance(value, Tensor) and value.home is self else None
 
     def primal(self, value: Any) -> Any:
@@ -49,20 +53,29 @@ class Forward(Home):
         """The tangents of an operator's results, fitted to them; None where there is none."""
         outputs = list(results) if isinstance(results, (tuple, list)) else [results]
         named = dict(zip(row.schema.names, values, strict=True))
-        tangents = {a.name: self._tangents(named[a.name]) for a in row.differentiable}
+        given = {a.name: self._tangents(named[a.name]) for a in row.differentiable}
         self._refuse(row, named, outputs)
-        given = any(_is_present(t) for t in tangents.values())
-        if not given or not any(row.differentiable_outputs) or row.archetype.result == "bool":
+        if (
+            not any(_is_present(t) for t in given.values())
+            or not any(row.differentiable_outputs)
+            or row.archetype.result == "bool"
+        ):
             return [None] * len(outputs)
         scope = dict(zip(row.schema.names, primals, strict=True))
         per_return = [results] if isinstance(results, list) else outputs
-        found = derive.forward_all(row, scope, tangents, per_return)
+        noted = tangents.any_noted(given)
+        if noted:
+            given = tangents.for_formulas(row, given)
+        found = derive.forward_all(row, scope, given, per_return)
         if row.random:  # a draw that does not move with its parameters has a tangent, of zeros
             found = [_zeros(o) if t is None else t for t, o in zip(found, outputs, strict=True)]
-        return [_fitted(t, o) for t, o in zip(found, outputs, strict=True)]
+        fitted = [_fitted(t, o) for t, o in zip(found, outputs, strict=True)]
+        if noted or tangents.starts(row):
+            return tangents.noted(row, scope, given, fitted, per_return)
+        return fitted
 
     def _tangents(self, value: Any) -> Any:
-        return [self.tangent(v) for v in value] if type(value) is list else self.tangent(value)
+        return [self._tangent(v) for v in value] if type(value) is list else self._tangent(value)
 
     def _refuse(self, row: Row, named: dict[str, Any], outputs: list[Any]) -> None:
         """Raise where a tangent arrives at an input without a derivative."""
@@ -147,11 +160,11 @@ class JvpLevel(Forward, Level):
         results = again(op, primals)
         if row.archetype.result == "bool" or not isinstance(results, (Tensor, tuple, list)):
             return results
-        tangents = self.pushed(row, values, primals, results)
+        pushed = self.pushed(row, values, primals, results)
         outputs = list(results) if isinstance(results, (tuple, list)) else [results]
         outs = [
             self.lift(o, t) if isinstance(o, Tensor) else o
-            for o, t in zip(outputs, tangents, strict=True)
+            for o, t in zip(outputs, pushed, strict=True)
         ]
         if op.schema.is_view:
             self.attach_views(op, values, outs if isinstance(results, list) else outs[0])
@@ -213,6 +226,8 @@ class DualTensors(Forward):
             return op.call(values)
         if row.decompose and not row.reverse and not row.forward:
             return binding.decomposition(row)(*values)
+        if fans.is_wanted(op):
+            return fans.approached(op, values, self._run)
         if limits.at_kink(op, values):
             return limits.approached(op, values, self._run)
         return self._run(op, values)

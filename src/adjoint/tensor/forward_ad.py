@@ -18,7 +18,7 @@ from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeErr
 from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strided_view, strides_in_elements
-from adjoint.tensor import views
+from adjoint.tensor import fans, views
 from adjoint.tensor.forward import DUALS, dual, duals, is_dual
 from adjoint.tensor.limits import ordinary
 from adjoint.tensor.sparse import settled
@@ -162,9 +162,9 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         primal, tangent = unpack_dual(tensor.stored)
         found = None if tangent is None else tensor.holding(tangent)
         return UnpackedDualTensor(tensor.holding(primal), found)
-    tensor = ordinary(tensor)
+    tensor = ordinary(fans.ordinary(tensor))
     if is_dual(tensor):
-        return UnpackedDualTensor(DUALS.primal(tensor), tensor.beside)
+        return UnpackedDualTensor(DUALS.primal(tensor), DUALS.tangent(tensor))
     return UnpackedDualTensor(tensor, None)
 
 

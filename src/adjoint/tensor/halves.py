@@ -14,16 +14,14 @@ from adjoint.core import dtypes, pytrees
 from adjoint.core.dtypes import DType, complex32
 from adjoint.core.errors import ArgumentError
 from adjoint.core.promotion import promote_types
-from adjoint.ops import kinks
-from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import printing
-from adjoint.tensor.home import Height, Home
-from adjoint.tensor.structures import PackedTensor, inner
+from adjoint.tensor.home import Height
+from adjoint.tensor.structures import PackedHome, PackedTensor, inner
 from adjoint.tensor.tensor import Tensor
 
 
-class HalfInterpreter(Home):
+class HalfInterpreter(PackedHome):
     """Runs operators on complex64, and rounds."""
 
     height = Height.HALF
@@ -54,38 +52,11 @@ class HalfInterpreter(Home):
 
     # -- what its tensors say --------------------------------------------------------------------
 
-    def shape(self, tensor: Any) -> tuple[int, ...]:
-        return tensor.stored.shape
-
-    def array(self, tensor: Any) -> Any:
-        return tensor.stored.array
-
-    def strides(self, tensor: Any) -> Any:
-        return tensor.stored.stride()
-
-    def storage_offset(self, tensor: Any) -> int:
-        return tensor.stored.storage_offset()
-
-    def is_contiguous(self, tensor: Any) -> bool:
-        return tensor.stored.is_contiguous()
-
-    def is_limit(self, tensor: Any) -> bool:
-        return kinks.is_limit(tensor.stored)
-
-    def meets_kink(self, tensor: Any) -> bool:
-        return kinks.meets_kink(tensor.stored)
-
-    def direction(self, tensor: Any) -> Any:
-        return direction_of(tensor.stored)
-
     def data(self, tensor: Any) -> Any:
         return half_of(tensor.stored.data)
 
     def detach(self, tensor: Any) -> Any:
         return holding_rounded(tensor.stored.detach())
-
-    def check_leaves(self, tensor: Any, what: str) -> None:
-        tensor.stored.check_leaves(what)
 
     def check_numpy(self, what: str) -> None:
         raise ArgumentError(f"{what}: NumPy has no complex32; use x.cfloat().numpy()")

@@ -26,10 +26,13 @@ class Height(IntEnum):
     META = 1
     DUAL = 2
     LIMIT = 3  # a tensor with a tangent may stand beside a kink
-    TRANSFORM = 4  # transforms differentiate all of these; an inner one is higher than an outer one
+    FAN = 4  # at a matrix with a cluster there may be kinks, too
+    TRANSFORM = 5  # transforms differentiate all of these; an inner one is higher than an outer one
     HALF = 1 << 29  # above all transforms, which see the numbers in complex64
     SPARSE = 1 << 30  # above all transforms, which see the values of sparse tensors alone
     NESTED = 1 << 31  # as sparse tensors
+    NUMBER = 1 << 32  # above what it is combined with, which takes it for a number
+    ARRAY = 1 << 33  # above all: what is NumPy's decides, and everything else sees tensors
 
     @classmethod
     def of_transform(cls, position: int) -> int:
@@ -93,6 +96,14 @@ class Home:
         """Whether a tensor came from a kink: Note [Kinks] in limits.py."""
         return False
 
+    def is_fan(self, tensor: Tensor) -> bool:
+        """Whether a tensor stands for a fan: tensor/fans.py."""
+        return False
+
+    def is_in_graph(self, tensor: Tensor) -> bool:
+        """Whether a tensor stands for a value of a graph."""
+        return False
+
     def meets_kink(self, tensor: Tensor) -> bool:
         """Whether a tensor, which is differentiated, is 0 somewhere."""
         return not tensor.value.all()
@@ -105,6 +116,10 @@ class Home:
 
     def detach(self, tensor: Tensor) -> Tensor:
         return alias(tensor)
+
+    def of_class(self, tensor: Tensor, made: Tensor) -> Tensor:
+        """A new tensor as one of the class of another, if that is a user's."""
+        return made
 
     def after_detach(self, tensor: Tensor) -> None:
         """What detach_() does beside taking the edge away."""

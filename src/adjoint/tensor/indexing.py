@@ -47,7 +47,7 @@ def getitem(tensor: Any, key: Any) -> Tensor:
         return ops.index.Tensor.function(tensor, [key])
     elif kind is not tuple:
         key = _as_tuple(key)
-    view, indices, backwards = _take_apart(tensor, key)
+    view, indices, backwards = take_apart(tensor, key)
     if backwards:
         view = view.flip(backwards)
     if indices:
@@ -61,7 +61,7 @@ def setitem(tensor: Any, key: Any, value: Any) -> None:
         return
     if type(key) is not tuple:
         key = (key,) if type(key) in _SIMPLE else _as_tuple(key)
-    view, indices, backwards = _take_apart(tensor, key)
+    view, indices, backwards = take_apart(tensor, key)
     if not backwards:
         _write(view, indices, value)
     else:
@@ -219,7 +219,7 @@ def _as_value(tensor: Any, value: Any) -> Any:
 # ---- taking a key apart -----------------------------------------------------------------------
 
 
-def _take_apart(tensor: Any, key: tuple[Any, ...]) -> tuple[Any, list[Any], list[int]]:
+def take_apart(tensor: Any, key: tuple[Any, ...]) -> tuple[Any, list[Any], list[int]]:
     """Return a view of `tensor`, and what is left to do to it: first flip some dimensions, those
     of slices with a negative step, then apply a list of index tensors.
     """
@@ -338,7 +338,7 @@ def _as_index(entry: Any) -> Any:
     if isinstance(entry, (bool, np.bool_)):
         return bool(entry)
     if isinstance(entry, Tensor):
-        return _of_tensor(entry)
+        return index_of(entry)
     if isinstance(entry, (list, tuple, range)):
         entry = _array_of(entry)
     elif is_duck_array(entry):
@@ -358,7 +358,7 @@ def _as_index(entry: Any) -> Any:
     return runtime.tensor_of(entry if entry.dtype in OF else entry.astype(np.int64))
 
 
-def _of_tensor(index: Any) -> Any:
+def index_of(index: Any) -> Any:
     """Return an index tensor; one without dimensions as its value, if that is known."""
     if index.dtype.is_differentiable:
         raise DtypeError(f"an index must have an integer or boolean dtype, got {index.dtype}")

@@ -11,26 +11,30 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.dtypes import REDUCED
 from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
-from adjoint.core.promotion import check_inplace_cast
+from adjoint.core.promotion import WEAK, check_inplace_cast, promotion_of
 from adjoint.core.shapes import show
 from adjoint.core.state import changed, current, seeing
 from adjoint.core.storage import is_expanded
 from adjoint.elements import large
-from adjoint.ops import arguments
+from adjoint.ops import arguments, former
 from adjoint.ops.documentation import Documentation
-from adjoint.ops.operator import Operator, packet
-from adjoint.tensor import dispatch, forward, overrides, views
-from adjoint.tensor.saving import RESULT, TENSOR, all_saves, saves_of
+from adjoint.ops.operator import HINTS, Operator, packet
+from adjoint.tensor import dispatch, forward, narrow, overlaps, overrides, views
+from adjoint.tensor.saving import RESULT, TENSOR, all_saves
 from adjoint.tensor.tape import Node, before_write, wrote
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
 
 def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function of an operator that writes to its first argument."""
-    saves = saves_of(op.row) if op.row.reverse else all_saves(op.row)
-    keeps_self = any(s.kind == TENSOR and s.source == "self" for s in saves)
-    keeps_result = any(s.kind == RESULT for s in saves)
+    saves = narrow.saves(op.row) if op.row.reverse else all_saves(op.row)
+    of_self = [s for s in saves if s.kind == TENSOR and s.source == "self"]
+    keeps_narrow, keeps_self = bool(of_self), any(not s.narrow for s in of_self)
+    # a result that only the slopes of other arguments need has memory of its own, as a copy of self
+    # would have: the tensor may be written to again
+    keeps_result = any(s.kind == RESULT and "self" in s.users for s in saves)
     is_view = op.row.archetype.name == "inplace_view"
     what, most = op.schema.name, op.positional
     loops = large.Large(op.row) if large.can_write(op.row) else None
@@ -42,7 +46,11 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
             with changed(seen=False):
                 return write_in_place(*args, **keywords)
         if (
-            loops is not None and args and is_plain(args[0]) and args[0].value.size >= large.LARGE
+            loops is not None
+            and args
+            and is_plain(args[0])
+            and args[0].value.size >= large.LARGE
+            and len(args) <= most
         ) and _write_at_once(op, loops, args, keywords):
             return args[0]
         if not (keywords or is_view or len(args) > most) and _is_plain_write(args):
@@ -51,14 +59,21 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
                 return written
         values = _bind(op, args, keywords)
         tensor = values[0]
+        windows = overlaps.is_view_of_windows(tensor)
         top = dispatch.topmost(values)
         if top is not None and top is not forward.DUALS:
             top = dispatch.region_of_write(top, tensor) if dispatch.regions else top
             return top.process_inplace(op, functional, values)
         if is_view:
             return _swap_view(op, functional, values)
-        check_writable(tensor, what)
-        values[0] = before = _before(tensor, keeps_self)
+        check_writable(tensor, what, one_number=bool(op.row.fills))
+        if windows:
+            if not overlaps.overwrites(op.row):
+                return _write_in_turns(op, functional, values)
+            if any(map(_has_history, values[1:])):
+                overlaps.refuse(what)
+        keeps = keeps_self or (keeps_narrow and tensor.value.dtype in REDUCED)
+        values[0] = before = _before(tensor, keeps)
         result = _call(op, functional, values)
         if current().recording and result.edge is None and before.edge is not None:
             result = _without_derivative(result, before)
@@ -75,8 +90,19 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
 
     write_in_place.__name__ = write_in_place.__qualname__ = what
     write_in_place.__wrapped__ = op  # type: ignore[attr-defined] - inspect.signature asks it
+    write_in_place.__annotations__ = HINTS
     write_in_place.__doc__ = Documentation(op.name, lambda: (op,))
     return write_in_place
+
+
+def _write_in_turns(op: Operator, functional: Callable[..., Any], values: list[Any]) -> Tensor:
+    """Write to a view whose elements share places."""
+    what = op.schema.name
+    if not overlaps.is_of_elements(op.row) or not _is_plain_write(values):
+        overlaps.refuse(what)
+    overlaps.write_in_turns(what, lambda v: _call(op, functional, v), values)
+    wrote(values[0], what)
+    return values[0]
 
 
 def _write_at_once(
@@ -84,15 +110,38 @@ def _write_at_once(
 ) -> bool:
     """Whether native code wrote a large result without history straight over the tensor."""
     values = _bind(op, args, keywords)
-    if not _is_plain_write(values):
+    if not _is_plain_write(values) or overlaps.is_view_of_windows(values[0]):
         return False
     tensor = values[0]
     check_writable(tensor, op.schema.name)
     arrays = [v.value if type(v) is Tensor else v for v in values]
+    if tensor.value.dtype not in WEAK and not _fit_numbers(op, arrays):
+        return False
     if loops(*arrays, out=tensor.value) is None:
         return False
     wrote(tensor, op.schema.name)
     return True
+
+
+def _fit_numbers(op: Operator, arrays: list[Any]) -> bool:
+    """Make the numbers among the operands elements of the tensor's dtype, in place; False where
+    another dtype is computed in.
+    """
+    row, names = op.row, op.schema.names
+    given = dict(zip(names, arrays, strict=True))
+    dtype = row.computes_in(given)
+    if dtype is None:
+        return True
+    if dtype.np != arrays[0].dtype:
+        return False
+    operands = tuple([given[a.name] for a in row.promoted])
+    for argument, value in zip(row.promoted, promotion_of(row.texts)(operands, False), strict=True):
+        arrays[names.index(argument.name)] = value
+    return True
+
+
+def _has_history(value: Any) -> bool:
+    return isinstance(value, Tensor) and (value.edge is not None or value.home is not None)
 
 
 def _is_plain_write(values: Sequence[Any]) -> bool:
@@ -116,6 +165,8 @@ def _write_plainly(
 ) -> Tensor | None:
     """The common case, an update without a history; None: take the long way."""
     tensor = args[0]
+    if overlaps.is_view_of_windows(tensor):
+        return None
     before_write(tensor, what)
     result = functional(*args)
     array = tensor.value
@@ -125,7 +176,7 @@ def _write_plainly(
         or result.value.shape != array.shape
     ):
         return None
-    if 0 in array.strides or not array.flags.writeable:
+    if not array.flags.writeable or (0 in array.strides and is_expanded(array)):
         return None
     large.write(array, result.value)
     wrote(tensor, what)
@@ -134,6 +185,8 @@ def _write_plainly(
 
 def _bind(op: Operator, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
     what, schema = op.schema.name, op.schema
+    if len(args) > op.positional and (found := former.reordered(op.row, schema, args)) is not None:
+        args, keywords = tuple(found[0]), {**found[1], **keywords}
     if len(args) > op.positional:
         raise ArgumentError(
             f"{what}() takes {op.positional} positional arguments, got {len(args)}: {schema}"
@@ -180,12 +233,12 @@ def _without_derivative(result: Tensor, before: Tensor) -> Tensor:
     return packet("where")(everywhere, result.to(before.dtype), before)
 
 
-def check_writable(tensor: Tensor, what: str) -> None:
-    """Raise if `tensor` cannot be written to."""
+def check_writable(tensor: Tensor, what: str, *, one_number: bool = False) -> None:
+    """Raise if `tensor` cannot be written to; one that was expanded takes `one_number` alone."""
     before_write(tensor, what)
     views.check_writable(tensor, what)
     array = tensor.value
-    if 0 in array.strides and is_expanded(array):
+    if not one_number and 0 in array.strides and is_expanded(array):
         raise InplaceError(
             f"{what}: several elements of the tensor share one place in memory (it was "
             "expanded); clone() it first"

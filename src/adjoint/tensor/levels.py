@@ -19,10 +19,10 @@ from adjoint.core import threads
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.layouts import Layout
 from adjoint.core.state import ON, State, changed, current, state
-from adjoint.ops import kinks
+from adjoint.ops import fans, kinks
 from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
-from adjoint.tensor import binding, views
+from adjoint.tensor import binding, overlaps, views
 from adjoint.tensor.dispatch import again
 from adjoint.tensor.home import Height, Home
 from adjoint.tensor.tape import (
@@ -33,7 +33,7 @@ from adjoint.tensor.tape import (
     own_counter,
     wrote,
 )
-from adjoint.tensor.tensor import IN_PLACE_OF_ARRAYS, Tensor, leaving, make
+from adjoint.tensor.tensor import Tensor, leaving, make, no_array
 
 
 class _Outside:
@@ -163,6 +163,8 @@ class Level(Home):
         self.check_belongs(op, target)
         if op.row.archetype.name == "inplace_view":
             return self.swap_view(op, values)
+        if not overlaps.overwrites(op.row) and overlaps.is_view_of_windows(target):
+            overlaps.refuse(op.name)
         with self.outside():  # a tape below must not have saved the memory that is written to
             before = self.cloned(target)
         result = functional(before, *values[1 : op.positional], **_keywords(op, values))
@@ -278,6 +280,12 @@ class Level(Home):
     def is_limit(self, tensor: Tensor) -> bool:
         return kinks.is_limit(tensor.value)
 
+    def is_fan(self, tensor: Tensor) -> bool:
+        return fans.is_fan(tensor.value)
+
+    def is_in_graph(self, tensor: Tensor) -> bool:
+        return fans.is_in_graph(tensor.value)
+
     def meets_kink(self, tensor: Tensor) -> bool:
         return kinks.meets_kink(tensor.value)
 
@@ -302,9 +310,7 @@ class Level(Home):
             tensor.value.check_leaves(what)
 
     def check_numpy(self, what: str) -> None:
-        raise AdjointError(
-            f"{what} inside {self.name}: the array would leave it. {IN_PLACE_OF_ARRAYS}"
-        )
+        raise AdjointError(no_array(f"{what} inside {self.name}: the array would leave it"))
 
 
 def created(tensor: Tensor) -> Tensor:
@@ -381,6 +387,7 @@ class GradLevel(Level):
 
     name = "grad"
     differentiates = True
+    halved = False  # whether what runs on it and the pass back become two graphs
 
     def state_inside(self, before: State) -> State:
         levels = (*before.levels, self)

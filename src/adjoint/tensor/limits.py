@@ -10,10 +10,8 @@ derivative is its standard part: infinitely small differences are dropped, and w
 (the Hessian of ‖x‖ itself) that of the exact computation stands, which has the subgradient 0. What
 lies beside the leading power of δ is lost: third and higher derivatives hold for powers of norms.
 
-Matrices with repeated eigenvalues are approached in the same way, with a fan of them in place of
-one δ: the column `fan`, and Note [Repeated values] in kernels/linalg/repeated.py. In a graph values
-are not known, so `near` is computed always, but only for second derivatives; and there is no fan:
-derivatives in a graph check that values do not repeat.
+In a graph values are not known, so `near` is computed always, but only for second derivatives.
+Matrices with repeated eigenvalues are approached by many matrices in place of one δ: fans.py.
 """
 
 from __future__ import annotations
@@ -21,7 +19,6 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,23 +56,10 @@ def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
     return _limit(out, [near])
 
 
-def fan_out(op: Operator, values: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`outs`, factors of a matrix; with those of a fan of matrices beside it if values repeat."""
-    fans = packet(op.row.texts["fan"])(*values, *[o.detach() for o in outs])
-    if all(np.array_equal(f.value[0], f.value[-1]) for f in fans):
-        return outs
-    return tuple(_limit(o, f.unbind(0)) for o, f in zip(outs, fans, strict=True))
-
-
 def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
     """The same for another interpreter's way to run an operator."""
     if current().at_kinks != LIMIT:
         return run(op, values)
-    if op.row.texts.get("fan"):
-        with at_kinks(EXACT):
-            out = op.call([make(v.value) if isinstance(v, Tensor) else v for v in values])
-        found = fan_out(op, tuple(values), tuple(out))
-        return run(op, values) if found[0] is out[0] else type(out)(found)
     with at_kinks(EXACT):
         out = run(op, values)
     if out.value.all() or not infinitesimal(out.value.dtype):
@@ -85,18 +69,13 @@ def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
 
 
 def _limit(exact: Any, near: Sequence[Any]) -> Any:
-    """A tensor that shows `exact` and differentiates as the one near it, or the fan of them."""
-    if len(near) == 1 and np.array_equal(exact.value, near[0].value, equal_nan=True):
+    """A tensor that shows `exact` and differentiates as the one near it."""
+    if np.array_equal(exact.value, near[0].value, equal_nan=True):
         return near[0]
-    tensor = new_tensor(LIMITS, exact.value, _at_once(near).edge)
+    tensor = new_tensor(LIMITS, exact.value, near[0].edge)
     tensor.beside = near
     kinks.met = True
     return tensor
-
-
-def _at_once(near: Sequence[Any]) -> Any:
-    """What is near as one tensor: of a fan, its limit."""
-    return near[0] if len(near) == 1 else packet("_limit_of_fan")(packet("stack")(near))
 
 
 class _Pairs(Home):
@@ -118,14 +97,8 @@ class _Pairs(Home):
         raise AssertionError(f"{type(self).__name__} defines joined")
 
     def near(self, values: list[Any]) -> list[list[Any]]:
-        """What is differentiated in the place of arguments; several times those of a fan."""
-        owned = [v for each in values for v in (each if type(each) is list else [each])]
-        count = max([len(v.beside) for v in owned if self.owns(v)], default=1)
-
-        def at(place: int, value: Any) -> Any:
-            return value.beside[place % len(value.beside)] if self.owns(value) else value
-
-        return [_each(partial(at, place), values) for place in range(count)]
+        """What is differentiated in the place of arguments."""
+        return [_each(lambda v: v.beside[0] if self.owns(v) else v, values)]
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.name == "_settle":
@@ -198,7 +171,7 @@ class LimitInterpreter(_Pairs):
         return super().detach(tensor)
 
     def left(self, exact: Any, near: Sequence[Any]) -> Any:
-        return _like(_at_once(near), exact.value)
+        return _like(near[0], exact.value)
 
 
 class NearLevel(_Pairs, Level):
@@ -246,7 +219,7 @@ class NearLevel(_Pairs, Level):
         return self.joined(tensor.value.detach(), [n.detach() for n in tensor.beside])
 
     def left(self, exact: Any, near: Sequence[Any]) -> Any:
-        (one,) = near  # there is no fan in a graph
+        (one,) = near
         if one.requires_grad:  # the graph will be differentiated: the history of what is near
             shown = exact.detach() + (one - one.detach())
             return packet("where")(is_finite(one), shown, exact)
@@ -274,7 +247,7 @@ def approach_traced(level: Level, op: Operator, values: list[Any], out: Any) -> 
 def at_kink(op: Operator, values: list[Any]) -> bool:
     """Whether an operator with these arguments has a kink where it is 0: norms with p = 2 have."""
     if "kink" not in op.row.texts:
-        return "fan" in op.row.texts
+        return False
     test, places = _kink(op.row)
     return bool(test(*[values[i] for i in places]))
 
@@ -311,9 +284,6 @@ def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
     `args` and `outs` are the texts of the arguments, a tuple, and of the results.
     """
     condition = _condition(row)
-    if row.texts.get("fan"):
-        watched = "_out0.edge is not None or _state().differentiating"
-        return f"not _state().at_kinks and ({watched})", f"*_fan_out(_op, {args}, ({outs})),"
     if not condition:
         return "", ""
     watched = "_out.edge is not None or _state().differentiating"
@@ -322,7 +292,7 @@ def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
 
 
 # What these pieces of text call.
-NAMESPACE = {"_nearby": nearby, "_approach": approach, "_fan_out": fan_out}
+NAMESPACE = {"_nearby": nearby, "_approach": approach}
 
 
 LIMITS = LimitInterpreter()
@@ -347,7 +317,7 @@ def _protect(tensor: Any) -> None:
 def _settled(value: Any) -> Any:
     """The tensor itself, from now on an ordinary one."""
     if _is_of_limits(value):
-        _take_home(value, _at_once(value.beside))
+        _take_home(value, value.beside[0])
     return value
 
 
@@ -373,9 +343,6 @@ def _is_differentiable(results: Any) -> bool:
 
 def standard_part(exact: Any, near: Sequence[Any]) -> Any:
     """What is near without what is infinitely small; `exact` where it is infinite."""
-    if len(near) > 1:
-        fan = packet("stack")([n.detach() for n in near])
-        return packet("_limit_of_fan")(packet("_linalg_require_no_pole")(fan))
     shown = near[0].detach()
     change = (shown - exact).abs() > _SMALL * infinitesimal(shown.dtype.to_real().np)
     return packet("where")(is_finite(shown) & change, shown, exact)
@@ -417,5 +384,5 @@ def settle(tensor: Any, derivative: bool) -> Any:
 def ordinary(tensor: Any) -> Any:
     """A tensor without what is beside its kink: its value, with its history and tangent."""
     if _is_of_limits(tensor):
-        return _like(_at_once(tensor.beside), tensor.value)
+        return _like(tensor.beside[0], tensor.value)
     return tensor

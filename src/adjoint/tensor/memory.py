@@ -64,7 +64,7 @@ def storage(self: Tensor) -> Storage:
 
 
 def _check_free(what: str, tensor: Tensor) -> None:
-    if tensor.home is not None:
+    if tensor.home is not None and tensor.home is not type(tensor).subclass_home:
         raise GradError(f"{what}: a tensor inside {tensor.home.name} has no memory of its own")
     before_write(tensor, what)
 
@@ -152,9 +152,11 @@ def new(self: Tensor, *args: Any) -> Tensor:
     A tuple is taken for sizes, as `x.shape` is one.
     """
     if len(args) == 1 and not isinstance(args[0], (int, tuple)):
-        return make(tensor_from_data(args[0], self.dtype))
-    sizes = args[0] if args and isinstance(args[0], tuple) else args or (0,)
-    return make(np.empty(sizes, self.dtype.np))
+        made = make(tensor_from_data(args[0], self.dtype))
+    else:
+        sizes = args[0] if args and isinstance(args[0], tuple) else args or (0,)
+        made = make(np.empty(sizes, self.dtype.np))
+    return made if self.home is None else self.home.of_class(self, made)
 
 
 def install() -> None:

@@ -19,6 +19,7 @@ from adjoint.tensor.construct import common_dtype, is_followed, tensor_from_data
 from adjoint.tensor.halves import chalf
 from adjoint.tensor.levels import created
 from adjoint.tensor.meta import meta_tensor
+from adjoint.tensor.structures import undressed
 from adjoint.tensor.tape import mark_inference
 from adjoint.tensor.tensor import Offer, Tensor, make, native
 
@@ -43,6 +44,7 @@ def tensor(
     place = place_of("tensor", device)
     if type(data) in NUMBER_TYPES and isinstance(data, Tensor):
         return as_tensor(data, dtype)
+    data = undressed(data)
     wanted = None if dtype is None else to_dtype(dtype)
     if wanted is complex32:
         made = chalf(tensor(data, dtype=complex64, device=device))
@@ -68,9 +70,10 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     keeps = device is None and isinstance(data, Tensor)
     if not keeps and place_of("as_tensor", device) is META:
         return as_tensor(data, dtype, CPU).to(META)
-    if type(data) in NUMBER_TYPES and isinstance(data, Tensor):  # a number inside a trace
+    if type(data) in NUMBER_TYPES and isinstance(data, Tensor):  # a number that is followed
         return data.settled(None if dtype is None else to_dtype(dtype))  # type: ignore[attr-defined]
     if isinstance(data, Tensor):
+        data = undressed(data)
         return data if dtype is None or data.dtype is to_dtype(dtype) else data.to(to_dtype(dtype))
     if isinstance(data, np.ndarray) and (dtype is None or of(data.dtype) is to_dtype(dtype)):
         return mark_inference(make(native(data)))
@@ -250,7 +253,8 @@ def new_tensor(
     """Make a tensor of this one's dtype, on its device, from data."""
     wanted = self.dtype if dtype is None else dtype
     place = self.device if device is None else device
-    return tensor(data, dtype=wanted, device=place, requires_grad=requires_grad)
+    made = tensor(data, dtype=wanted, device=place, requires_grad=requires_grad)
+    return made if self.home is None else self.home.of_class(self, made)
 
 
 def cpu(self: Tensor, memory_format: Any = None) -> Tensor:

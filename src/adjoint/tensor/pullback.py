@@ -100,7 +100,9 @@ class TapePullback(Pullback):
         if not isinstance(value, Tensor) or value.edge is None or self.goes_on:
             return value
         on_level = value.home is not None and not is_limit(value)
-        return value if on_level else alias(value)
+        if on_level:
+            return value
+        return alias(value) if type(value) is Tensor else value.detach()
 
 
 class LevelPullback(Pullback):
@@ -143,7 +145,8 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
     starts = [v.edge for v in variables]
     written: list[Any] = []
     inside = (*before.variables, *starts)
-    state.set(before.but(recording=before.when_on(), variables=inside, written=written))
+    changes = {"variables": inside, "written": written, "orders": before.orders + 1}
+    state.set(before.but(recording=before.when_on(), **changes))
     try:
         outputs, rest = function(*variables)
     except BaseException:

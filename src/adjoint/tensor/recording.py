@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from adjoint.core.remembering import remembered
 from adjoint.table.rows import Row
-from adjoint.tensor import limits
+from adjoint.tensor import fans, limits
 from adjoint.tensor.computing import Computing, indent, python_name
 from adjoint.tensor.reverse import RowRule
 from adjoint.tensor.saving import FACT, RESULT, TENSOR, TENSORS, Save
@@ -73,7 +73,8 @@ class Writer(Computing):
         ]
 
     def _approach_kink(self) -> list[str]:
-        test, found = limits.after_recording(self.row, self.tuple, self._outs())
+        after = fans.after_recording if "fan" in self.row.texts else limits.after_recording
+        test, found = after(self.row, self.tuple, self._outs())
         return [f"if {test}:", f"    return {self._named(found)}"] if test else []
 
     # -- where gradients go --------------------------------------------------------------------
@@ -197,11 +198,17 @@ class Writer(Computing):
         conditions = [" or ".join(tests)] if tests else []
         if save.condition:
             conditions.append(self._condition_text(save.condition))
+        if save.narrow:
+            conditions.append(self._is_narrow())
         return (
             f"{value} if {' and '.join(f'({c})' for c in conditions)} else None"
             if conditions
             else value
         )
+
+    def _is_narrow(self) -> str:
+        """The test whether the result is a half: Note [Narrow derivatives] in narrow.py."""
+        return f"{self._result(0)}.dtype.itemsize == 2"
 
     def _condition_text(self, condition: str) -> str:
         masks = ", ".join(f"_e_{python_name(a.name)} is not None" for a in self.differentiable)
@@ -209,15 +216,19 @@ class Writer(Computing):
 
     def _versions(self, saves: tuple[Save, ...], home: str) -> str:
         """The versions of saved tensors, or None where all are 0: Note [Counters] in tape.py."""
-        tensors = [python_name(s.source) for s in saves if s.kind == TENSOR]
+        tensors = [(python_name(s.source), s.narrow) for s in saves if s.kind == TENSOR]
         if home != "None" or any(s.kind == TENSORS for s in saves):
             return "_versions_of(_rule, _node.saved)"
         if not tensors:
             return "None"
         optional = {python_name(a.name) for a in self.schema.tensors if a.type.is_optional}
         counts = [
-            f"(0 if {t} is None else {t}.counter.count)" if t in optional else f"{t}.counter.count"
-            for t in tensors
+            f"(0 if {t} is None else {t}.counter.count)"
+            if t in optional
+            else f"({t}.counter.count if {self._is_narrow()} else 0)"
+            if narrow
+            else f"{t}.counter.count"
+            for t, narrow in tensors
         ]
         return f"({', '.join(counts)},) if {' or '.join(counts)} else None"
 

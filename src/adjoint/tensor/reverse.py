@@ -11,15 +11,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from adjoint.core.dtypes import DType
+from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import NotDifferentiable
 from adjoint.core.quiet import NO_MODULE
+from adjoint.core.remembering import remembered
 from adjoint.elements import fused
 from adjoint.elements.large import LARGE
 from adjoint.table import TABLE
-from adjoint.table.formula import BUILTINS, methods_used
+from adjoint.table.formula import BUILTINS, Formula, methods_used
 from adjoint.table.rows import Reverse, Row
-from adjoint.tensor import binding, derive, observe, passes, written, zeros
+from adjoint.tensor import binding, derive, narrow, observe, passes, written, zeros
 from adjoint.tensor.saving import (
     RESULT,
     TENSOR,
@@ -27,9 +28,8 @@ from adjoint.tensor.saving import (
     Save,
     all_saves,
     grad_names,
-    saves_of,
 )
-from adjoint.tensor.tape import DROPS, KEEPS, MOVES, SELECTS, Node, Rule
+from adjoint.tensor.tape import SELECTS, Node, Rule
 from adjoint.tensor.tensor import Tensor
 
 
@@ -43,10 +43,10 @@ class RowRule(Rule):
     def __init__(self, row: Row) -> None:
         self.row = row
         derived = not row.reverse
-        self.saves = all_saves(row) if derived else saves_of(row)
+        self.saves = all_saves(row) if derived else narrow.saves(row)
         self.first_counter = _first_counters(self.saves)
         name = "".join(w.capitalize() for w in row.schema.name.strip("_").split("_")) + "Backward0"
-        saved_names = tuple(s.name for s in self.saves)
+        saved_names = tuple(s.name for s in self.saves if not s.narrow)  # these are the last ones
         if derived:
             super().__init__(name, self._derived, None, saved_names)
         else:
@@ -59,7 +59,7 @@ class RowRule(Rule):
             and len(row.schema.tensors) == len(row.schema.returns) == len(row.differentiable) == 1
         )
 
-        self.zeros = _zeros(row)
+        self.zeros = zeros.kind_of(row)
         if self.zeros == SELECTS and self.raw is not None:
             self.raw, self.unmarked = self._marked, self.raw
 
@@ -79,10 +79,14 @@ class RowRule(Rule):
     def _first_general(self, node: Node, grad: Any, needs: Any, graph: bool) -> Any:
         function = write(self, raw=False)
         mixes = len(self.row.promoted_tensors) > 1 and _is_real_with_its_output(self.row)
+        narrows = bool(narrow.reverse_formulas(self.row))
 
         def general(node: Node, grad: Any, needs: Any, graph: bool) -> Any:
             values = observe.unpack(node, self, graph)
-            return function(self._together(values, grad.dtype) if mixes else values, grad, needs)
+            values = self._together(values, grad.dtype) if mixes else values
+            if narrows and grad.dtype.np in REDUCED:
+                return write(self, raw=False, is_narrow=True)(values, grad, needs)
+            return function(values, grad, needs)
 
         self.general = general
         return general(node, grad, needs, graph)
@@ -105,14 +109,6 @@ class RowRule(Rule):
         return derive.reverse_from_forward(self.row, scope, grad, needs)
 
 
-def _zeros(row: Row) -> int:
-    """What a row does with structural zeros, by its column `selects` and its archetype."""
-    if row.selects:
-        return SELECTS if row.selects == "some" else MOVES
-    single = len(row.schema.returns) == 1 and not row.schema.returns[0].type.is_list
-    return KEEPS if row.archetype.promotes and single else DROPS
-
-
 def _first_counters(saves: tuple[Save, ...]) -> dict[int, int]:
     """For each saved output, the place of its counter among a node's; of a list, the first."""
     numbers = sorted({s.number for s in saves if s.kind == RESULT})
@@ -124,18 +120,27 @@ def refuse(message: str) -> None:
     raise NotDifferentiable(message)
 
 
-def write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
-    """Write the backward function of a row: on arrays, or on tensors."""
-    name = "raw" if raw else "general"
-    function, _ = written.function(
-        name,
-        f"<adjoint {rule.row.full_name} backward {name}>",
-        lambda: _lines(rule, raw),
-        dict(_NAMESPACE),
-        lambda formula: _bound(rule, formula, raw),
-        rule.row.prepared_key(name),
-    )
-    return function
+def write(rule: RowRule, *, raw: bool, is_narrow: bool = False) -> Callable[..., Any]:
+    """Write the backward function of a row: on arrays, or on tensors; or that of narrow ones."""
+    known = _written(rule.row)
+    if (raw, is_narrow) not in known:
+        name = "raw" if raw else "general"
+        title = f"narrow {name}" if is_narrow else name
+        known[raw, is_narrow], _ = written.function(
+            name,
+            f"<adjoint {rule.row.full_name} backward {title}>",
+            lambda: _lines(rule, raw, is_narrow),
+            dict(_NAMESPACE),
+            lambda formula: _bound(rule, formula, raw),
+            rule.row.prepared_key(*title.split()),
+        )
+    return known[raw, is_narrow]
+
+
+@remembered
+def _written(row: Row) -> dict[tuple[bool, bool], Callable[..., Any]]:
+    """The backward functions of a row, by whether they are on arrays and of narrow ones."""
+    return {}
 
 
 _NAMESPACE: dict[str, Any] = {
@@ -147,9 +152,15 @@ _NAMESPACE: dict[str, Any] = {
 }
 
 
-def _lines(rule: RowRule, raw: bool) -> list[str]:
+def _lines(rule: RowRule, raw: bool, is_narrow: bool) -> list[str]:
     row = rule.row
+    others = narrow.reverse_formulas(row)
     lines = _load_raw(rule) if raw else ["def general(_s, _grad, _needs):"]
+    if raw and others and not is_narrow:
+        lines[1:1] = [
+            "    if _node.dtype.itemsize == 2:",
+            "        return _narrow(_node, _grad, _needs)",
+        ]
     if not raw:
         lines += [f"    {s.name} = _s[{i}]" for i, s in enumerate(rule.saves)]
     lines += _gradients(row)
@@ -171,7 +182,10 @@ def _lines(rule: RowRule, raw: bool) -> list[str]:
             returned.append(f"_g_{argument.name}")
     for number, entry in enumerate(row.reverse):
         if entry.formula is not None:
-            lines += _entry(rule, entry, number, positions, raw)
+            if is_narrow and number in others:
+                lines += _narrow_entry(rule, entry, number, positions)
+            else:
+                lines += _entry(rule, entry, number, positions, raw)
     returned += [f"*([_grad] * _n_{a.name})" if a.type.is_list else "_grad" for a in refused]
     return [*lines, f"    return ({', '.join(returned)},)"]
 
@@ -180,9 +194,13 @@ def _bound(rule: RowRule, name: str, raw: bool) -> Callable[..., Any]:
     """The formula that a backward function calls _formula_0, _real_0 for real numbers, or _large_0
     for large arrays.
     """
+    if name == "_narrow":
+        return lambda *values: write(rule, raw=True, is_narrow=True)(*values)
     _, kind, number = name.split("_")
     row, entry = rule.row, rule.row.reverse[int(number)]
     assert entry.formula is not None
+    if kind == "narrow":
+        return _bound_narrow(rule, int(number), raw)
     if kind == "large":
         plain, parameters = _bound(rule, f"_formula_{number}", raw), _parameters(rule, entry)
         bind = partial(binding.bind, symbol="part", parameters=parameters, raw=raw)
@@ -193,11 +211,41 @@ def _bound(rule: RowRule, name: str, raw: bool) -> Callable[..., Any]:
     return binding.bind(formula, symbol, _parameters(rule, entry), raw=raw, key=key)
 
 
+def _bound_narrow(rule: RowRule, number: int, raw: bool) -> Callable[..., Any]:
+    """The formula for narrow arrays or tensors: Note [Narrow derivatives] in narrow.py."""
+    row = rule.row
+    formula, parameters = narrow.reverse_formulas(row)[number], _narrow_parameters(rule, number)
+    inputs = "_".join(row.reverse[number].inputs)
+    key = row.prepared_key("narrow", "raw" if raw else "general", str(number))
+    bound = binding.bind(formula, f"{row.schema.symbol}_{inputs}", parameters, raw=raw, key=key)
+
+    def widened(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *values: function(*map(narrow.wide, values))
+
+    if not raw:
+        return widened(bound)
+
+    def part(formula: Formula) -> Callable[..., Any]:
+        return widened(binding.bind(formula, "part", parameters, raw=True))
+
+    loop = fused.Fused(formula, parameters, widened(bound), part)
+    place = parameters.index("grad") if "grad" in parameters else 0
+    return lambda *values: (loop if values[place].size >= LARGE else loop.plain)(*values)
+
+
+def _narrow_parameters(rule: RowRule, number: int) -> tuple[str, ...]:
+    return _known_names(rule, narrow.reverse_formulas(rule.row)[number])
+
+
 def _parameters(rule: RowRule, entry: Reverse) -> tuple[str, ...]:
     """The names in a formula that a backward function has values for."""
     assert entry.formula is not None
+    return _known_names(rule, entry.formula)
+
+
+def _known_names(rule: RowRule, formula: Formula) -> tuple[str, ...]:
     known = {s.name for s in rule.saves} | {"grad_input_mask", "retain_variables"}
-    return tuple(sorted(entry.formula.names & (known | grad_names(rule.row).keys())))
+    return tuple(sorted(formula.names & (known | grad_names(rule.row).keys())))
 
 
 def _load_raw(rule: RowRule) -> list[str]:
@@ -286,6 +334,13 @@ def _entry(
         *lines,
         f"    {', '.join(names)} = {call} if {wanted} else ({', '.join(['None'] * len(names))})",
     ]
+
+
+def _narrow_entry(rule: RowRule, entry: Reverse, number: int, needs: dict[str, str]) -> list[str]:
+    """A line of the backward function of narrow arrays or tensors."""
+    call = f"_narrow_{number}({', '.join(_narrow_parameters(rule, number))})"
+    (name,) = entry.inputs
+    return [f"    _g_{name} = {call} if {needs[name]} else None"]
 
 
 def _arrays_of(rule: RowRule, entry: Reverse) -> list[str]:

@@ -25,6 +25,7 @@ class Save:
     number: int  # of the output, for RESULT and facts of results; else -1
     users: frozenset[str]  # inputs whose formulas use it
     condition: str = ""  # of wrap_opt_if
+    narrow: bool = False  # whether it is saved for narrow dtypes alone: Note [Narrow derivatives]
 
 
 @remembered

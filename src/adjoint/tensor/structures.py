@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from adjoint.core.errors import GradError
+from adjoint.core.errors import AdjointError, GradError
+from adjoint.core.importing import imported
+from adjoint.ops import kinks
+from adjoint.ops.directions import direction_of
+from adjoint.tensor.home import Home
 from adjoint.tensor.tensor import Tensor
 
 
@@ -122,6 +126,94 @@ class PackedTensor(StructuredTensor):
     @property
     def counter(self) -> Any:  # type: ignore[override]
         return self.value.counter
+
+
+class PackedHome(Home):
+    """The home of such structures: what one says is what its values say."""
+
+    def shape(self, tensor: Any) -> tuple[int, ...]:
+        return tensor.stored.shape
+
+    def array(self, tensor: Any) -> Any:
+        return tensor.stored.array
+
+    def strides(self, tensor: Any) -> Any:
+        return tensor.stored.stride()
+
+    def storage_offset(self, tensor: Any) -> int:
+        return tensor.stored.storage_offset()
+
+    def is_contiguous(self, tensor: Any) -> bool:
+        return tensor.stored.is_contiguous()
+
+    def is_limit(self, tensor: Any) -> bool:
+        return kinks.is_limit(tensor.stored)
+
+    def meets_kink(self, tensor: Any) -> bool:
+        return kinks.meets_kink(tensor.stored)
+
+    def direction(self, tensor: Any) -> Any:
+        return direction_of(tensor.stored)
+
+    def data(self, tensor: Any) -> Any:
+        return tensor.holding(tensor.stored.data)
+
+    def detach(self, tensor: Any) -> Any:
+        return tensor.holding(tensor.stored.detach())
+
+    def check_leaves(self, tensor: Any, what: str) -> None:
+        tensor.stored.check_leaves(what)
+
+    def text(self, tensor: Any) -> str:
+        return repr(tensor.stored)
+
+
+class DressedTensor(PackedTensor):
+    """A structure that is its one tensor of values, under other rules."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> Any:
+        return self.value.array
+
+    def item(self) -> Any:
+        """Return the one element as a Python number."""
+        return self.value.item()
+
+    def tolist(self) -> Any:
+        """Return the elements as nested Python lists."""
+        return self.value.tolist()
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Return NumPy's array of the values, sharing memory."""
+        return self.value.numpy(force=force)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        value = self.value
+        if value.home is None or value.dtype.is_differentiable:
+            return value.__array__(dtype, copy)
+        array = value.array  # places, say: what no derivative follows may leave a transform
+        return array.astype(dtype or array.dtype, copy=bool(copy))
+
+    def _number(self, what: str) -> Any:
+        return self.value._number(what)
+
+    def __float__(self) -> float:
+        try:
+            return float(self.value)
+        except AdjointError as error:  # NumPy asks for numbers when it writes to its own arrays
+            buffered = imported("adjoint.numpy.refusals").of_written()
+            raise (GradError(buffered) if buffered else error) from None
+
+    def fitted(self, grad: Any) -> Any:
+        """A gradient of this tensor as one of its values."""
+        return grad.value if isinstance(grad, DressedTensor) else grad
+
+
+def undressed(value: Any) -> Any:
+    """The tensor under a dressed one, as ordinary operators take it; anything else as it is."""
+    return value.undressed() if isinstance(value, DressedTensor) else value
 
 
 def inner(tensor: Any) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.state import current
+from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator
 from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.methods import tensor
@@ -53,6 +54,13 @@ class SubclassInterpreter(Home):
         if overriding([tensor]):
             return ask_classes(Tensor.detach, (tensor,), {})
         return become(type(tensor), alias(tensor)) if current().asks_classes else alias(tensor)
+
+    def is_limit(self, tensor: Tensor) -> bool:
+        return _inside(tensor) is not None
+
+    def of_class(self, tensor: Tensor, made: Tensor) -> Tensor:
+        """A new plain tensor as one of a class."""
+        return become(type(tensor), made) if current().asks_classes else made
 
     def data(self, tensor: Tensor) -> Tensor:
         """A tensor of the same class on the same memory, whose writes nobody counts."""
@@ -98,8 +106,11 @@ class _Plain:
             return type(values)(self.of(v) for v in values)
         if not isinstance(values, Tensor) or not is_subclass(type(values)):
             return values
-        own_counter(values)
-        plain = alias(values, values.edge)
+        if _inside(values) is not None:  # from a kink: the tensor inside knows what is near
+            plain = values.beside
+        else:
+            own_counter(values)
+            plain = alias(values, values.edge)
         plain.extra = values.more()  # views of either are views of both
         self.stands_for[id(plain)] = values
         self.keep.append(plain)
@@ -118,8 +129,15 @@ class _Plain:
         return become(kind, results, self.stands_for)
 
 
+def _inside(tensor: Any) -> Any:
+    """The tensor from a kink (limits.py) that a tensor of a user's class came from, if it did."""
+    return getattr(tensor, "beside", None)
+
+
 def take_over(target: Tensor, written: Tensor) -> None:
     """Let a tensor go on from the one that stood for it, and may have been written to."""
+    if _inside(target) is written and not is_limit(written):
+        del target.beside  # it was written to, and is an ordinary one now
     moved = written.value is not target.value  # by squeeze_, t_, …
     target.value, target.counter = written.value, written.counter
     if moved or target._base is None:
@@ -129,8 +147,14 @@ def take_over(target: Tensor, written: Tensor) -> None:
 
 
 def become(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor] | None = None) -> Any:
-    """A new tensor of a class that takes the place of a plain one."""
-    return _retyped(kind, tensor, stands_for or {}) if is_plain(tensor) else tensor
+    """A new tensor of a class that takes the place of a plain one, or of one from a kink."""
+    if is_plain(tensor):
+        return _retyped(kind, tensor, stands_for or {})
+    if not is_limit(tensor):
+        return tensor
+    made = _retyped(kind, tensor, stands_for or {})
+    made.beside = tensor
+    return made
 
 
 def as_class(kind: Any, value: Any, known: dict[int, Tensor]) -> Any:

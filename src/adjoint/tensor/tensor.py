@@ -43,22 +43,19 @@ from adjoint.tensor.tape import (
 )
 
 Array = np.ndarray[Any, Any]
-IN_PLACE_OF_ARRAYS = (
-    "Use np.stack([x, y]) for np.array([x, y]), adjoint.numpy for functions that NumPy does not "
-    "hand on to tensors, adjoint.scipy.stats for SciPy's distributions"
-)
 
 
 class TensorExtra:
     """What few tensors have: a gradient, a base that it views, views of itself."""
 
-    __slots__ = ("grad", "order", "retains_grad", "view", "views")
+    __slots__ = ("grad", "order", "retains_grad", "view", "views", "zeros")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
         self.view: Any = None  # views.View
         self.views: list[Any] = []  # weak references
         self.retains_grad = False
+        self.zeros: Any = None  # of a tangent: tangents.Note, its structural zeros
         self.order: Any = None  # of a traced one: its dimensions as in memory, unless in order
 
 
@@ -379,10 +376,10 @@ class Tensor:
         if self.home is not None:
             self.home.check_numpy("np.asarray(x)")
         if self.edge is not None and current().recording:
-            raise GradError(
-                "np.asarray(x) of a tensor that requires a gradient: NumPy's arrays have no "
-                f"history. {IN_PLACE_OF_ARRAYS}, or x.detach() for the values alone"
+            why = (
+                "np.asarray(x) of a tensor that requires a gradient: NumPy's arrays have no history"
             )
+            raise GradError(no_array(why))
         array = self.numpy()
         if dtype is None or array.dtype == dtype:
             return array.copy() if copy else array
@@ -718,10 +715,12 @@ def _join_numpy() -> None:
 
 def leaving(what: str, transform: str) -> str:
     """The message for a value that would silently become a constant."""
-    return (
-        f"{what} inside {transform}: the number would be a constant for the derivative. Use "
-        "adjoint's operators on the tensor, or detach() it if a constant is meant"
-    )
+    return imported("adjoint.numpy.refusals").of_number(what, transform)
+
+
+def no_array(why: str) -> str:
+    """The message where NumPy asks for an array, and there is none."""
+    return imported("adjoint.numpy.refusals").of_array(why)
 
 
 def make(value: Any, edge: Any = None) -> Tensor:

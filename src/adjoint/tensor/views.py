@@ -113,7 +113,7 @@ def link(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
 
 def link_function(name: str, source: Any, out: Any) -> None:
     """Note that what a user's function returned inside a transform views one of its inputs."""
-    base = _base(source)
+    base = base_of(source)
     _attach(out, own_counter(source), View(base, (), False, False, name), base.more().views)
 
 
@@ -123,11 +123,22 @@ def _share_memory(view: Any, source: Any) -> bool:
         source, view = source.value, view.value
     if isinstance(source.value, np.ndarray) and isinstance(view.value, np.ndarray):
         return _shares(view.value, source.value)
-    return _base(view) is _base(source)
+    return base_of(view) is base_of(source)
 
 
-def _base(tensor: Any) -> Any:
+def base_of(tensor: Any) -> Any:
+    """The tensor whose memory a tensor has: itself, or what it views."""
     return tensor if tensor.extra is None or tensor.extra.view is None else tensor.extra.view.base
+
+
+def path_of(tensor: Any) -> tuple[Step, ...]:
+    """How a tensor views its base."""
+    return () if tensor.extra is None or tensor.extra.view is None else tensor.extra.view.path
+
+
+def is_one_of_several(tensor: Any) -> bool:
+    """Whether a tensor is a view that an operator with several outputs made."""
+    return tensor.extra is not None and tensor.extra.view is not None and tensor.extra.view.several
 
 
 def _shares(view: Any, array: Any) -> bool:

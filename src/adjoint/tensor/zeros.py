@@ -25,15 +25,35 @@ import numpy as np
 
 from adjoint.core.dtypes import OF
 from adjoint.core.places import inherited
+from adjoint.core.remembering import remembered
 from adjoint.core.state import OFF, changed
 from adjoint.ops.operator import packet
+from adjoint.table.rows import Row
 from adjoint.tensor.fitting import fit_value
 from adjoint.tensor.hooks import as_tensor
+from adjoint.tensor.saving import RESULT, TENSOR, TENSORS, all_saves, saves_of
 from adjoint.tensor.sparse import dense
-from adjoint.tensor.tape import DROPS, KEEPS, Node, Output
+from adjoint.tensor.tape import DROPS, KEEPS, MOVES, SELECTS, Node, Output
 
 ndarray = np.ndarray
 Apply = Callable[[Node, Any, Any], Sequence[Any]]  # a rule: node, gradient, needs -> gradients
+
+
+@remembered
+def kind_of(row: Row) -> int:
+    """What a row does with structural zeros, by its column `selects` and its archetype."""
+    if row.selects:
+        return SELECTS if row.selects == "some" else MOVES
+    single = len(row.schema.returns) == 1 and not row.schema.returns[0].type.is_list
+    return KEEPS if row.archetype.promotes and single else DROPS
+
+
+@remembered
+def reads_tensors(row: Row) -> bool:
+    """Whether the derivative of a row depends on numbers that may make it infinite."""
+    saves = saves_of(row) if row.reverse else all_saves(row)
+    return any(s.kind in (TENSOR, TENSORS, RESULT) for s in saves)
+
 
 UNKNOWN = "unknown"  # which elements are live, if more than shapes decides it
 
@@ -161,6 +181,11 @@ def _ones(like: Any, kind: tuple[Any, Any], known: Any) -> Any:
         shape, dtype = kind
         ones = np.ones(shape, dtype) if known is None else np.asarray(known != 0, dtype)
         return ones * dtype.type(1 + 1j) if dtype.kind == "c" else ones
+    return ones_where(like, known)
+
+
+def ones_where(like: Any, known: Any) -> Any:
+    """A tensor like another one: ones where that is live, zeros elsewhere."""
     ones = packet("ones_like")(like) if known is None else (as_tensor(known) != 0).to(like.dtype)
     return ones * (1 + 1j) if like.is_complex() else ones
 
@@ -193,6 +218,11 @@ def _with_zeros(value: Any, live: Live) -> Any:
         if total == total:  # no NaN is among them, so that the others are 0 already
             return value
         return np.where(np.asarray(live.get() != 0), value, value.dtype.type(0))
+    return with_zeros(value, live)
+
+
+def with_zeros(value: Any, live: Live) -> Any:
+    """The same of a tensor."""
     known = live.get(by_shape=True)
     if known is not UNKNOWN:
         dead = _reduced(known == 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from adjoint.core.storage import is_duck_array
 from adjoint.ops import operator as operators
 from adjoint.ops.arguments import from_elsewhere
 from adjoint.ops.runtime import NUMBER_TYPES
-from adjoint.tensor.methods import as_tensor, tensor_of
+from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.sparse import is_settled, settled
 from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.dressing import PLAIN, Dress, dress_of, tensor_under
 
 Argnums = int | str | Sequence[int | str]
 
@@ -88,11 +89,7 @@ def to_tensor(what: str, value: Any, path: str, integers: bool = False) -> Tenso
             f"{what}: {path} must be a tensor, an array or a number, got {type(value).__name__}"
             f"{from_elsewhere(value)}"
         )
-    if isinstance(value, np.ndarray):
-        tensor = tensor_of(value)
-    else:
-        number = isinstance(value, int) and not isinstance(value, bool)
-        tensor = as_tensor(float(cast(int, value)) if number else value)
+    tensor = tensor_under(value)
     if not (integers or tensor.is_differentiable_dtype()):
         raise DtypeError(
             f"{what}: {path} is {tensor.dtype.name}, which has no derivative; convert it to a "
@@ -127,15 +124,16 @@ def matched(what: str, structure: TreeDef, tree: Any, name: str) -> list[Any]:
 
 def flatten(
     what: str, tree: Any, name: str, integers: bool = False
-) -> tuple[list[Tensor], TreeDef]:
-    """The leaves of a pytree as differentiable tensors, and its structure."""
+) -> tuple[list[Tensor], TreeDef, Dress]:
+    """The leaves of a pytree as differentiable tensors, its structure, and how they were given."""
     if is_variable(tree):
-        return [tree], LEAF
+        return [tree], LEAF, PLAIN
     leaves, structure = flattened(tree)
-    if not all(map(is_variable, leaves)):
-        paths = pytrees.paths(structure, name)
-        leaves = [to_tensor(what, v, p, integers) for v, p in zip(leaves, paths, strict=True)]
-    return leaves, structure
+    if all(map(is_variable, leaves)):
+        return leaves, structure, PLAIN
+    paths = pytrees.paths(structure, name)
+    tensors = [to_tensor(what, v, p, integers) for v, p in zip(leaves, paths, strict=True)]
+    return tensors, structure, dress_of(leaves, numbers=True)
 
 
 def flatten_output(what: str, output: Any) -> tuple[list[Any], TreeDef]:
@@ -147,7 +145,7 @@ def flatten_output(what: str, output: Any) -> tuple[list[Any], TreeDef]:
         if not isinstance(leaf, (Tensor, np.ndarray, np.generic, int, float, complex)):
             path = pytrees.paths(structure, "output")[number]
             raise ArgumentError(f"{what}: {path} must be a tensor, got {type(leaf).__name__}")
-    return [as_tensor(v) for v in leaves], structure
+    return [tensor_under(v) if isinstance(v, Tensor) else as_tensor(v) for v in leaves], structure
 
 
 def flat_function(
@@ -157,25 +155,27 @@ def flat_function(
     args: tuple[Any, ...],
     keywords: dict[str, Any],
     integers: bool = False,
-) -> tuple[list[Any], TreeDef, Callable[..., Any]]:
-    """The chosen arguments as flat tensors, their structure, and `f` as a function of them."""
-    if argnums == 0 and len(args) == 1 and is_variable(args[0]):
-        return [args[0]], LEAF, f if not keywords else lambda x: f(x, **keywords)  # most calls
+) -> tuple[list[Any], TreeDef, Callable[..., Any], Dress]:
+    """The chosen arguments as flat tensors, their structure, `f` as a function of them, and how
+    they were given.
+    """
+    if argnums == 0 and len(args) == 1 and is_variable(args[0]):  # most calls
+        return [args[0]], LEAF, f if not keywords else lambda x: f(x, **keywords), PLAIN
     places, several = chosen(what, f, argnums, args, keywords)
     trees = tuple([args[p] if isinstance(p, int) else keywords[p] for p in places])
-    inputs, structure = flatten(what, trees if several else trees[0], "argument", integers)
+    inputs, structure, dress = flatten(what, trees if several else trees[0], "argument", integers)
 
     def flat(*variables: Any) -> Any:
-        tree = pytrees.unflatten(structure, variables)
+        tree = pytrees.unflatten(structure, dress.put_on(variables))
         given, named = list(args), dict(keywords)
         for place, value in zip(places, tree if several else (tree,), strict=True):
             if isinstance(place, int):
                 given[place] = value
             else:
                 named[place] = value
-        return f(*given, **named)
+        return dress.call(f, given, named)
 
-    return inputs, structure, flat
+    return inputs, structure, flat, dress
 
 
 def zero_tangent(primal: Any) -> Any:

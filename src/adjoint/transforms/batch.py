@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from adjoint.batching import creation, pointwise, random, reduction
@@ -333,6 +333,34 @@ class BatchLevel(Level):
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return batching.run(self, function, args, keywords)
+
+
+def mapped(function: Callable[..., Any], values: list[Any], batched: list[Any]) -> Any:
+    """Run `function(values)` over the first dimension of the values that say so.
+
+    The results have that dimension in front, and random operators draw once for all.
+    """
+    size = next(v.shape[0] for v in _chosen(values, batched))
+    with BatchLevel(size, "same") as level:
+        result = function(_lifted(level, values, batched))
+    if isinstance(result, (tuple, list)):
+        return type(result)([level.result(r) for r in result])
+    return level.result(result)
+
+
+def _chosen(values: list[Any], batched: list[Any]) -> Iterator[Any]:
+    for value, has in zip(values, batched, strict=True):
+        if type(value) is list:
+            yield from _chosen(value, has)
+        elif has:
+            yield value
+
+
+def _lifted(level: BatchLevel, values: list[Any], batched: list[Any]) -> list[Any]:
+    return [
+        _lifted(level, v, has) if type(v) is list else level.lift(v) if has else v
+        for v, has in zip(values, batched, strict=True)
+    ]
 
 
 def shifted_or_looped(batch: Batch, *values: Any) -> Any:

@@ -24,12 +24,15 @@ from adjoint.core.errors import ArgumentError, GradError
 from adjoint.core.pytrees import TreeDef
 from adjoint.core.remembering import cached_property
 from adjoint.tensor import dispatch, levels
+from adjoint.tensor.arrays import like, ndarray
 from adjoint.tensor.function import Function
+from adjoint.tensor.methods import tensor_of
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tensor import Tensor
-from adjoint.transforms import arguments
+from adjoint.transforms import arguments, drawing
 from adjoint.transforms.annotations import F, P, R
+from adjoint.transforms.dressing import dress_of, plain, plain_tree
 from adjoint.transforms.transformed import Wrapper, keeps_signature
 
 
@@ -50,7 +53,8 @@ class Call:
         leaves, self.structure = pytrees.flatten((args, keywords))
         self.what = what  # "custom_vjp(f)"
         self.fixed = fixed  # positions of the arguments that no rule differentiates
-        self.leaves = [arguments.tensor_of(v) if isinstance(v, np.ndarray) else v for v in leaves]
+        self.dress = dress_of(leaves)
+        self.leaves = [tensor_of(v) if isinstance(v, np.ndarray) else plain(v) for v in leaves]
         self.places = [i for i, v in enumerate(self.leaves) if isinstance(v, Tensor)]
         self.out_structure: Any = None
         self.count = 0  # of outputs
@@ -58,6 +62,7 @@ class Call:
             None,
             [],
         )  # structure of the residuals, and where each is
+        self.generators: list[Any] = []  # that fwd drew from; their states are its last results
 
     @property
     def tensors(self) -> list[Any]:
@@ -97,7 +102,7 @@ class Call:
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
-        return pytrees.unflatten(self.structure, leaves)
+        return pytrees.unflatten(self.structure, self.dress.put_on(leaves))
 
     def run(self, function: Callable[..., Any], tensors: Sequence[Any]) -> tuple[Any, list[Any]]:
         """The function's result, and the tensors it was given. See Note [Closures]."""
@@ -107,11 +112,11 @@ class Call:
             tree = function(*positional, **named)
         height = dispatch.height(given)
         tree = pytrees.map(
-            lambda leaf: levels.carried(leaf, height), tree, is_leaf=lambda v: isinstance(v, Tensor)
+            lambda leaf: _carried(leaf, height), tree, is_leaf=lambda v: isinstance(v, Tensor)
         )
         recorded = any(t.edge is not None for t in tensors)
         for leaf in pytrees.leaves(tree):
-            if isinstance(leaf, Tensor) and _comes_from_elsewhere(leaf, height, recorded):
+            if isinstance(leaf, Tensor) and _comes_from_elsewhere(plain(leaf), height, recorded):
                 raise UsesOutsideTensor(
                     f"{self.what}: the function uses a tensor that is being differentiated and is "
                     "not one of its arguments; pass it as an argument, or detach() it"
@@ -122,10 +127,21 @@ class Call:
         """The leaves of an output as tensors; remembers its structure."""
         leaves, self.out_structure = pytrees.flatten(tree)
         self.count = len(leaves)
-        return tuple(v if isinstance(v, Tensor) else arguments.as_tensor(v) for v in leaves)
+        return tuple(plain(v) if isinstance(v, Tensor) else arguments.as_tensor(v) for v in leaves)
 
     def result(self, outputs: Any) -> Any:
         """Outputs as the user's pytree."""
+        return self.dress.result(self._tree(outputs))
+
+    def given_back(self, tree: Any) -> Any:
+        """What the user's function returned, as the caller takes it."""
+        return tree if self.dress.make_result or not self.dress.makes else plain_tree(tree)
+
+    def seen(self, outputs: Any) -> Any:
+        """Outputs, or cotangents of these, as the user's rule sees them."""
+        return self.dress.seen(self._tree(outputs))
+
+    def _tree(self, outputs: Any) -> Any:
         flat = list(outputs) if isinstance(outputs, tuple) else [outputs]
         return pytrees.unflatten(self.out_structure, flat[: self.count])
 
@@ -155,11 +171,17 @@ class Call:
                     f"{self.what}: the rule: {root} should have the structure {structure.show()}, "
                     f"got {pytrees.structure(tree).show()}"
                 )
-        return found
+        return [plain(v) for v in found]
 
     def tangents(self, tree: Any) -> tuple[Any, ...]:
         """One tangent for each output, from what a rule returned."""
         return tuple(self._leaves(self.out_structure, tree, "tangent of the output"))
+
+
+def _carried(leaf: Any, height: int) -> Any:
+    if isinstance(leaf, ndarray):
+        return like(leaf, levels.carried(leaf.undressed(), height))
+    return levels.carried(leaf, height)
 
 
 def _comes_from_elsewhere(tensor: Any, height: int, recorded: bool) -> bool:
@@ -183,11 +205,14 @@ class _WithVjp(Function):
 
     @staticmethod
     def forward(call: Any, rule: Any, *tensors: Any) -> Any:
-        returned, given = call.run(rule.run_forward, tensors)
+        with drawing.watched() as watch:
+            returned, given = call.run(rule.run_forward, tensors)
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise ArgumentError(f"{call.what}: fwd must return (output, residuals)")
         outputs = call.outputs(returned[0])
-        return (*outputs, *_place_residuals(call, returned[1], given, outputs))
+        call.generators = [generator for generator, _ in watch.found]
+        states = [state for _, state in watch.found]
+        return (*outputs, *_place_residuals(call, returned[1], given, outputs), *states)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -207,11 +232,12 @@ class _WithVjp(Function):
                 o.detach().zeros_like() if g is None else g
                 for g, o in zip(grads, made[: call.count], strict=False)
             ]
-            cotangent = pytrees.unflatten(call.out_structure, cotangents)
+            cotangent = call.seen(tuple(cotangents))
             fixed, _ = call.arguments(inputs)
             found = call.spread(ctx.rule.bwd(*fixed, _residuals(call, inputs, made), cotangent))
         if any(g is not None for g in grads[call.count :]):
-            more = _pull_residuals(call, ctx.rule.fwd, inputs, grads[call.count :])
+            states = made[len(made) - len(call.generators) :]
+            more = _pull_residuals(call, ctx.rule.fwd, inputs, states, grads[call.count :])
             found = [
                 m if f is None else f if m is None else f + m
                 for f, m in zip(found, more, strict=True)
@@ -231,12 +257,13 @@ def _place_residuals(
     places: list[Any] = []
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            places.append(("constant", leaf))
+            places.append(("constant", leaf, None))
             continue
-        if id(leaf) not in known:
-            known[id(leaf)] = ("made", len(outputs) + len(extra))
-            extra.append(leaf)
-        places.append(known[id(leaf)])
+        tensor, (make,) = plain(leaf), dress_of([leaf]).makes or (None,)
+        if id(tensor) not in known:
+            known[id(tensor)] = ("made", len(outputs) + len(extra))
+            extra.append(tensor)
+        places.append((*known[id(tensor)], make))
     call.rest = (structure, places)
     return extra
 
@@ -244,35 +271,51 @@ def _place_residuals(
 def _residuals(call: Call, inputs: Sequence[Any], made: Sequence[Any]) -> Any:
     structure, places = call.rest
     sources = {"input": inputs, "made": made}
-    return pytrees.unflatten(
-        structure, [v if kind == "constant" else sources[kind][v] for kind, v in places]
-    )
+
+    def residual(kind: str, place: Any, make: Any) -> Any:
+        found = place if kind == "constant" else sources[kind][place]
+        return found if make is None else make(found)
+
+    return pytrees.unflatten(structure, [residual(*place) for place in places])
 
 
 def _pull_residuals(
-    call: Call, fwd: Callable[..., Any], inputs: Sequence[Any], grads: Sequence[Any]
+    call: Call,
+    fwd: Callable[..., Any],
+    inputs: Sequence[Any],
+    states: Sequence[Any],
+    grads: Sequence[Any],
 ) -> list[Any]:
     """The derivative of the residuals, that of fwd as written: second derivatives need it."""
 
     def residuals(tensors: list[Any]) -> list[Any]:
         positional, named = call.rebuild(tensors)
         output, rest = fwd(*positional, **named)
-        known = {id(t) for t in (*tensors, *pytrees.leaves(output))}
+        known = {id(plain(t)) for t in (*tensors, *pytrees.leaves(output))}
         return list(
             {
                 id(t): t
-                for t in pytrees.leaves(rest)
+                for t in map(plain, pytrees.leaves(rest))
                 if isinstance(t, Tensor) and id(t) not in known
             }.values()
         )
 
-    return pull_some(residuals, inputs, grads)
+    def pulled(ended: Callable[[], None], inputs: Sequence[Any], grads: Sequence[Any]) -> Any:
+        return pull_some(residuals, inputs, grads, ended)
+
+    made = grads[: len(grads) - len(states)]
+    return drawing.rerun(call.generators, states, pulled, list(inputs), list(made))
 
 
 def pull_some(
-    function: Callable[[list[Any]], list[Any]], inputs: Sequence[Any], grads: Sequence[Any]
+    function: Callable[[list[Any]], list[Any]],
+    inputs: Sequence[Any],
+    grads: Sequence[Any],
+    between: Callable[[], None] = lambda: None,
 ) -> list[Any]:
-    """Pull back through a function of a list of tensors, to those that have a derivative."""
+    """Pull back through a function of a list of tensors, to those that have a derivative; `between`
+    is called when it has run.
+    """
     places = [i for i, t in enumerate(inputs) if t.is_differentiable_dtype()]
 
     def run(*variables: Any) -> tuple[list[Any], None]:
@@ -282,6 +325,7 @@ def pull_some(
         return function(tensors), None
 
     _, pull = pullback(run, [inputs[i] for i in places])
+    between()
     found: list[Any] = [None] * len(inputs)
     for place, grad in zip(places, pull.last(list(grads)), strict=True):
         found[place] = grad
@@ -312,7 +356,7 @@ class _WithJvp(Function):
             for p, t in zip(inputs, tangents[2:], strict=True)
         ]
         (fixed, primals), (_, directions) = call.arguments(inputs), call.arguments(filled)
-        return call.tangents(ctx.rule.tangent(fixed, primals, call.result(made), directions))
+        return call.tangents(ctx.rule.tangent(fixed, primals, call.seen(made), directions))
 
 
 _IN_FORWARD: ContextVar[frozenset[Any]] = ContextVar("custom_vjp", default=frozenset())
@@ -401,7 +445,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - reads as a decorator
     ...     return x**2
     >>> clipped.defvjp(lambda x: (x**2, x), lambda x, g: (g * (2 * x).clamp(-1, 1),))
     >>> ad.grad(clipped)(3.0)
-    tensor(1.)
+    tensor(1., dtype=ad.float64)
     """
 
     fwd: Callable[..., Any] | None = None
@@ -464,7 +508,7 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801 - reads as a decorator
         >>> product = ad.custom_jvp(lambda x, y: x * y)
         >>> product.defjvps(lambda t, output, x, y: t * y, lambda t, output, x, y: x * t)
         >>> ad.grad(product, argnums=(0, 1))(2.0, 3.0)
-        (tensor(3.), tensor(2.))
+        (tensor(3., dtype=ad.float64), tensor(2., dtype=ad.float64))
         """
         if self.nondiff_argnums:
             raise ArgumentError(f"{self.what}: with nondiff_argnums use defjvp")
@@ -521,7 +565,7 @@ def custom_rule(
     >>> import adjoint as ad
     >>> cube = ad.custom_rule(lambda x: x**3, jvp=lambda p, y, t: 3 * p[0]**2 * t[0])
     >>> ad.grad(cube)(2.0), ad.jvp(cube, (ad.tensor(2.0),), (ad.tensor(1.0),))[1]
-    (tensor(12.), tensor(12.))
+    (tensor(12., dtype=ad.float64), tensor(12.))
     """
     if (vjp is None) == (jvp is None):
         raise ArgumentError("custom_rule: give one of vjp= and jvp=; the other is derived")
@@ -558,7 +602,7 @@ def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> custom_vjp[P, R]:
     ... def f(x):
     ...     return x**2, lambda g: (g * x,)
     >>> f(ad.tensor(3.0)), ad.grad(f)(3.0)
-    (tensor(9.), tensor(3.))
+    (tensor(9.), tensor(3., dtype=ad.float64))
     """
     made = custom_vjp(functools.update_wrapper(functools.partial(_first, fun), fun))
     made.defvjp(functools.partial(_first_and_args, fun), functools.partial(_second, fun))
@@ -571,8 +615,18 @@ def _first(fun: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
 
 
 def _first_and_args(fun: Callable[..., Any], *args: Any) -> Any:
-    return fun(*args)[0], args
+    with drawing.watched() as watch:
+        output = fun(*args)[0]
+    return output, (args, watch.found)
 
 
-def _second(fun: Callable[..., Any], args: Any, cotangent: Any) -> Any:
-    return fun(*args)[1](cotangent)
+def _second(fun: Callable[..., Any], residuals: Any, cotangent: Any) -> Any:
+    args, drawn = residuals
+
+    def pulled(ended: Callable[[], None], args: Any, cotangent: Any) -> Any:
+        _, pull = fun(*args)
+        ended()
+        return pull(cotangent)
+
+    generators, states = [g for g, _ in drawn], [s for _, s in drawn]
+    return drawing.rerun(generators, states, pulled, args, cotangent)

@@ -16,6 +16,7 @@ from adjoint.ops import operator as operators
 from adjoint.tensor.modes import enable_grad, no_grad
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import jacobians, reverse
+from adjoint.transforms.dressing import dress_of, plain, plain_tree
 from adjoint.transforms.forward import pushforward
 from adjoint.transforms.vectorize import vmap
 
@@ -35,13 +36,14 @@ class _Problem:
         self.one_input = isinstance(inputs, Tensor)
         given = (inputs,) if self.one_input else tuple(inputs)
         _check_tensors(what, "input", given)
+        self.dress, given = dress_of(given), tuple([plain(t) for t in given])
         self.inputs = [_variable(t) if create_graph else t.detach() for t in given]
         self.mode: Any = enable_grad() if create_graph else no_grad()
         self.one_output = True
 
     def flat(self, *values: Any) -> tuple[list[Any], None]:
         """The outputs as a list."""
-        output = self.func(*values)
+        output = plain_tree(self.func(*self.dress.put_on(values)))
         self.one_output = isinstance(output, Tensor)
         outputs = [output] if self.one_output else list(output)
         _check_tensors(self.what, "output", outputs)

@@ -14,6 +14,7 @@ from adjoint.tensor import derive
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import arguments, reverse
 from adjoint.transforms.arguments import Argnums
+from adjoint.transforms.dressing import plain, plain_tree
 from adjoint.transforms.forward import pushforward
 from adjoint.transforms.progress import is_shown
 from adjoint.transforms.transformed import Transformed
@@ -27,7 +28,9 @@ def _tangents(what: str, primals: list[Any], structure: Any, tangents: Any) -> l
         primals, given, pytrees.paths(structure, "tangents"), strict=True
     ):
         tensor = (
-            tangent if isinstance(tangent, Tensor) else arguments.to_tensor(what, tangent, path)
+            plain(tangent)
+            if isinstance(tangent, Tensor)
+            else arguments.to_tensor(what, tangent, path)
         )
         if tuple(tensor.shape) != tuple(primal.shape):
             raise ShapeError(
@@ -57,20 +60,21 @@ def jvp(
         raise ArgumentError(
             "jvp: primals and tangents are tuples with one entry for each argument of f"
         )
-    inputs, structure = arguments.flatten("jvp", tuple(primals), "primals")
+    inputs, structure, dress = arguments.flatten("jvp", tuple(primals), "primals")
     directions = _tangents("jvp", inputs, structure, tuple(tangents))
 
     def flat(*values: Any) -> tuple[list[Any], Any]:
-        output, aux = reverse.split_aux("jvp", f(*pytrees.unflatten(structure, values)), has_aux)
+        seen = pytrees.unflatten(structure, dress.put_on(values))
+        output, aux = reverse.split_aux("jvp", dress.call(f, seen), has_aux)
         leaves, out_structure = arguments.flatten_output("jvp", output)
-        return leaves, (out_structure, aux)
+        return leaves, (out_structure, plain_tree(aux))
 
     outputs, found, (out_structure, aux) = pushforward(flat, inputs, directions)
     if strict and any(t is None for t in found):
         raise GradError("jvp: an output depends on none of the primals, and strict=True")
-    derivative = pytrees.unflatten(out_structure, reverse.filled(found, outputs))
-    output = pytrees.unflatten(out_structure, outputs)
-    return (output, derivative, aux) if has_aux else (output, derivative)
+    derivative = dress.result(pytrees.unflatten(out_structure, reverse.filled(found, outputs)))
+    output = dress.result(pytrees.unflatten(out_structure, outputs))
+    return (output, derivative, dress.result(aux)) if has_aux else (output, derivative)
 
 
 def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -83,18 +87,21 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
     >>> push(ad.tensor(2.0)), push(ad.tensor(3.0))
     (tensor(2.), tensor(3.))
     """
-    inputs, structure = arguments.flatten("linearize", primals, "primals")
+    inputs, structure, dress = arguments.flatten("linearize", primals, "primals")
     outputs, out_structure, aux, pull = reverse.run(
-        "linearize", lambda *v: f(*pytrees.unflatten(structure, v)), inputs, has_aux
+        "linearize",
+        lambda *v: dress.call(f, pytrees.unflatten(structure, dress.put_on(v))),
+        inputs,
+        has_aux,
     )
 
     def push(*tangents: Any) -> Any:
         directions = _tangents("linearize", inputs, structure, tangents)
         found = derive.transpose(lambda *cotangents: pull(cotangents), outputs, directions)
-        return pytrees.unflatten(out_structure, reverse.filled(found, outputs))
+        return dress.result(pytrees.unflatten(out_structure, reverse.filled(found, outputs)))
 
-    output = pytrees.unflatten(out_structure, outputs)
-    return (output, push, aux) if has_aux else (output, push)
+    output = dress.result(pytrees.unflatten(out_structure, outputs))
+    return (output, push, dress.result(aux)) if has_aux else (output, push)
 
 
 class _Problem:
@@ -110,15 +117,20 @@ class _Problem:
         has_aux: bool,
     ) -> None:
         self.what, self.has_aux = what, has_aux
-        self.inputs, self.structure, self.flat = arguments.flat_function(
+        self.inputs, self.structure, self.flat, self.dress = arguments.flat_function(
             what, f, argnums, args, keywords
         )
 
-    def assemble(self, out_structure: Any, blocks: list[list[Any]], aux: Any) -> Any:
+    def assemble(
+        self, out_structure: Any, blocks: list[list[Any]], outputs: list[Any], aux: Any
+    ) -> Any:
         """Blocks [output][input] as a pytree of outputs of pytrees of inputs."""
-        rows = [pytrees.unflatten(self.structure, row) for row in blocks]
+        pairs = zip(blocks, outputs, strict=True)
+        rows = [
+            pytrees.unflatten(self.structure, self.dress.given_back(row, [o])) for row, o in pairs
+        ]
         jacobian = pytrees.unflatten(out_structure, rows)
-        return (jacobian, aux) if self.has_aux else jacobian
+        return self.dress.result((jacobian, aux) if self.has_aux else jacobian)
 
 
 def _basis(tensors: list[Any]) -> list[Any]:
@@ -208,7 +220,7 @@ def _forward_blocks(
             nonlocal structure
             output, aux = reverse.split_aux(problem.what, problem.flat(*values), problem.has_aux)
             leaves, structure = arguments.flatten_output(problem.what, output)
-            return leaves, aux
+            return leaves, plain_tree(aux)
 
         outputs, found, aux = pushforward(flat, problem.inputs, tangents)
         aux_leaves, aux_structure = pytrees.flatten(aux)
@@ -281,7 +293,7 @@ def jacrev(
         outputs, structure, aux, pull = reverse.run("jacrev", problem.flat, problem.inputs, has_aux)
         _check_complex("jacrev", problem.inputs, outputs, holomorphic)
         return problem.assemble(
-            structure, _reverse_blocks(problem, outputs, pull, chunk_size, progress), aux
+            structure, _reverse_blocks(problem, outputs, pull, chunk_size, progress), outputs, aux
         )
 
     return Transformed(
@@ -317,8 +329,9 @@ def jacfwd(
     def compute(*args: Any, **keywords: Any) -> Any:
         problem = _Problem("jacfwd", f, argnums, args, keywords, has_aux)
         blocks, structure, aux = _forward_blocks(problem, chunk_size, progress, randomness)
+        outputs = [row[0] for row in blocks]
         _check_complex("jacfwd", problem.inputs, [b for row in blocks for b in row], holomorphic)
-        return problem.assemble(structure, blocks, aux)
+        return problem.assemble(structure, blocks, outputs, aux)
 
     return Transformed(
         jacfwd,
@@ -368,7 +381,7 @@ def jacobian(
             blocks = _reverse_blocks(problem, outputs, pull, chunk_size, progress)
         else:
             blocks, structure, aux = _forward_blocks(problem, chunk_size, progress)
-        return problem.assemble(structure, blocks, aux)
+        return problem.assemble(structure, blocks, outputs, aux)
 
     return Transformed(
         jacobian,

@@ -9,7 +9,7 @@ import numpy as np
 
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError, ShapeError
-from adjoint.core.pytrees import LEAF
+from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.core.shapes import show
 from adjoint.ops import operator as operators
 from adjoint.tensor.pullback import Pullback, pullback
@@ -17,6 +17,7 @@ from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms import arguments
 from adjoint.transforms.annotations import T
 from adjoint.transforms.arguments import Argnums
+from adjoint.transforms.dressing import PLAIN, plain
 from adjoint.transforms.transformed import Transformed
 
 
@@ -47,7 +48,9 @@ def run(
         return leaves, aux
 
     (outputs, aux), pull = pullback(flat, inputs)
-    return outputs, structure, pytrees.map(pull.outside, aux) if has_aux else None, pull
+    if not has_aux:
+        return outputs, structure, None, pull
+    return outputs, structure, pytrees.map(lambda v: pull.outside(plain(v)), aux), pull
 
 
 def filled(grads: list[Any], inputs: list[Tensor]) -> list[Any]:
@@ -80,7 +83,7 @@ def value_and_grad(
     (tensor(5.), tensor([2., 4.]))
     >>> loss = lambda x, w, b: (w * x + b) ** 2
     >>> ad.value_and_grad(loss, argnums=("w", "b"))(3.0, w=2.0, b=1.0)
-    (tensor(49.), (tensor(42.), tensor(14.)))
+    (tensor(49., dtype=ad.float64), (tensor(42., dtype=ad.float64), tensor(14., dtype=ad.float64)))
     """
     options = {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": allow_int}
     compute = _value_and_grad("value_and_grad", f, argnums, **options)
@@ -96,21 +99,22 @@ def _value_and_grad(
     allow_int: bool,
 ) -> Callable[..., Any]:
     def compute(*args: Any, **keywords: Any) -> Any:
-        given, structure, flat = arguments.flat_function(
+        given, structure, flat, dress = arguments.flat_function(
             what, f, argnums, args, keywords, allow_int
         )
         inputs, flat = _differentiable(given, flat) if allow_int else (given, flat)
         if holomorphic and not all(t.is_complex() for t in inputs):
             raise GradError(f"{what}(f): holomorphic=True needs complex arguments")
-        outputs, _, aux, pull = run(what, flat, inputs, has_aux)
-        _check_scalar(what, outputs, holomorphic)
+        outputs, returned, aux, pull = run(what, flat, inputs, has_aux)
+        _check_scalar(what, outputs, returned, holomorphic, one_element=dress is not PLAIN)
         grads = filled(pull.last([_one(outputs[0])]), inputs)
         if holomorphic:
             grads = [g.conj() for g in grads]
         if allow_int:
             rest = iter(grads)
             grads = [next(rest) if t.is_differentiable_dtype() else zeros_like(t) for t in given]
-        value = (outputs[0], aux) if has_aux else outputs[0]
+        grads = dress.given_back(grads, outputs)
+        value = dress.result((outputs[0], aux) if has_aux else outputs[0])
         return value, grads[0] if structure is LEAF else pytrees.unflatten(structure, grads)
 
     return compute
@@ -137,14 +141,19 @@ def _one(output: Any) -> Any:
     return operators.packet("ones_like")(output.detach())
 
 
-def _check_scalar(what: str, outputs: list[Any], holomorphic: bool) -> None:
+def _check_scalar(
+    what: str, outputs: list[Any], structure: TreeDef, holomorphic: bool, *, one_element: bool
+) -> None:
+    """Raise unless there is one number: with `one_element` it may have dimensions, as in NumPy."""
+    if structure.kind is type(None):
+        raise GradError(f"{what}(f): f returned None; a `return` may be missing")
     if len(outputs) != 1:
         raise GradError(
             f"{what}(f): f returned {len(outputs)} tensors, and {what} needs one scalar; use "
             "vjp(f) or has_aux=True."
         )
     output = outputs[0]
-    if output.ndim:
+    if output.ndim and not (one_element and output.numel() == 1):
         raise GradError(
             f"{what}(f): f returned shape {tuple(output.shape)}, and {what} needs a scalar. Use "
             "jacobian(f), or vjp(f) with a cotangent."
@@ -169,7 +178,7 @@ def grad(
 
     >>> import adjoint as ad
     >>> ad.grad(ad.sin)(0.0), ad.grad(ad.grad(lambda x: x**3))(2.0)
-    (tensor(1.), tensor(12.))
+    (tensor(1.), tensor(12., dtype=ad.float64))
     """
     options = {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": allow_int}
     both = _value_and_grad("grad", f, argnums, **options)
@@ -189,23 +198,27 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(ad.tensor(2.0))
     (tensor(2.),)
     """
-    inputs, structure = arguments.flatten("vjp", primals, "primals")
+    inputs, structure, dress = arguments.flatten("vjp", primals, "primals")
     outputs, out_structure, aux, pull = run(
-        "vjp", lambda *v: f(*pytrees.unflatten(structure, v)), inputs, has_aux
+        "vjp",
+        lambda *v: dress.call(f, pytrees.unflatten(structure, dress.put_on(v))),
+        inputs,
+        has_aux,
     )
 
     def pullback(*cotangents: Any) -> Any:
         tree = cotangents[0] if len(cotangents) == 1 else cotangents
         given = arguments.matched("vjp: the cotangent", out_structure, tree, "cotangent")
         checked = [_cotangent(c, o) for c, o in zip(given, outputs, strict=True)]
-        return pytrees.unflatten(structure, filled(pull(checked), inputs))
+        grads = filled(pull(checked), inputs)
+        return pytrees.unflatten(structure, dress.given_back(grads, outputs))
 
-    output = pytrees.unflatten(out_structure, outputs)
-    return (output, pullback, aux) if has_aux else (output, pullback)
+    output = dress.result(pytrees.unflatten(out_structure, outputs))
+    return (output, pullback, dress.result(aux)) if has_aux else (output, pullback)
 
 
 def _cotangent(value: Any, output: Any) -> Any:
-    tensor = arguments.as_tensor(value)
+    tensor = arguments.tensor_under(value)
     if tuple(tensor.shape) != tuple(output.shape):
         raise ShapeError(
             f"vjp: the cotangent has shape {show(tensor.shape)}, the output {show(output.shape)}"
@@ -218,6 +231,6 @@ def stop_gradient(tree: T) -> T:
 
     >>> import adjoint as ad
     >>> ad.grad(lambda x: x * ad.stop_gradient(x))(3.0)
-    tensor(3.)
+    tensor(3., dtype=ad.float64)
     """
     return pytrees.map(lambda v: v.detach() if isinstance(v, Tensor) else v, tree)

@@ -38,7 +38,8 @@ def functional_call(
     A parameter is named by its path of attributes, items of lists and keys of dicts:
     'layers.0.weight'. The module is an `nn.Module`, or anything callable that holds tensors. With
     `tie_weights` a tensor that a Module has under several names is replaced under all of them;
-    `strict`: every parameter and buffer of a Module must be given. What the call assigns to a name
+    `strict`: every parameter and buffer of a Module must be given, and no other name. A name that a
+    Module does not have is an attribute of it during the call. What the call assigns to a name
     (`self.steps = self.steps + 1`) is in the dict afterwards.
 
     >>> import adjoint as ad
@@ -61,8 +62,10 @@ def functional_call(
         missing = [path for path in known if path not in values]
         if missing:
             raise Incomplete(f"functional_call: no value for {', '.join(missing)}")
+        if other := [path for path in values if path not in known]:
+            raise Incomplete(f"functional_call: the module has no {', '.join(other)}")
     places = {path: known.get(path) or _find(module, path) for path in values}
-    before = [(owner, key, _get(owner, key)) for owner, key in places.values()]
+    before = [(owner, key, _held(owner, key)) for owner, key in places.values()]
     try:
         for path, (owner, key) in places.items():
             _set(owner, key, values[path])
@@ -71,7 +74,24 @@ def functional_call(
         return result
     finally:
         for owner, key, value in before:
-            _set(owner, key, value)
+            if value is _ABSENT:
+                vars(owner).pop(key, None)
+            else:
+                _set(owner, key, value)
+
+
+_ABSENT = object()  # the value of a name that a module does not have
+
+
+def _held(owner: Any, key: Any) -> Any:
+    """What stands at a place; at one that a module gets for the call nothing does."""
+    if isinstance(owner, (list, tuple, dict)) or not _is_module(owner):
+        return _get(owner, key)
+    return getattr(owner, key, _ABSENT)
+
+
+def _is_module(owner: Any) -> bool:
+    return all(kind in getattr(owner, "__dict__", {}) for kind in _MEMBERS)
 
 
 def _joined(dicts: Any) -> dict[str, Any]:
@@ -133,7 +153,8 @@ def _find(module: Any, path: str) -> Place:
         own = getattr(owner, "__dict__", {})
         owner = next((own[kind] for kind in _MEMBERS if last in own.get(kind, ())), owner)
         key = _key(owner, last)
-        _get(owner, key)
+        if not _is_module(owner):
+            _get(owner, key)
     except (AttributeError, LookupError, ValueError):
         raise ArgumentError(f"functional_call: the module has no parameter {path!r}") from None
     return owner, key
@@ -154,6 +175,8 @@ def _set(owner: Any, key: Any, value: Any) -> None:
         )
     if isinstance(owner, (list, dict)):
         owner[key] = value
+    elif _is_module(owner) and not hasattr(owner, key):
+        vars(owner)[key] = value  # and no parameter or buffer
     else:
         setattr(owner, key, value)
 

@@ -15,6 +15,7 @@ from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.annotations import P, R
 from adjoint.transforms.batch import BatchLevel, batch_size
+from adjoint.transforms.dressing import PLAIN, Dress, dress_of, plain
 from adjoint.transforms.progress import bar
 from adjoint.transforms.transformed import Transformed
 
@@ -63,20 +64,24 @@ def vmap(
 
     def mapped(*args: Any, **keywords: Any) -> Any:
         if keywords or type(in_dims) is not int or {*map(type, args)} != {Tensor}:
-            leaves, axes, structure, size = _mapped_leaves(args, keywords, in_dims, axis_size)
+            leaves, axes, structure, size, dress = _mapped_leaves(
+                args, keywords, in_dims, axis_size
+            )
         else:  # tensors alone: no tree to take apart
-            leaves, structure = list(args), None
+            leaves, structure, dress = list(args), None, PLAIN
             axes, size = _axes(leaves, [in_dims] * len(leaves), args, keywords, axis_size)
 
         def call(*values: Any) -> Any:
             if structure is None:
                 return one(*values)
-            positional, named = pytrees.unflatten(structure, values)
-            return one(*positional, **named)
+            positional, named = pytrees.unflatten(structure, dress.put_on(values))
+            return dress.call(one, positional, named)
 
         if chunk_size is None or size <= chunk_size:
-            return _run(call, leaves, axes, size, out_dims, randomness)
-        return _in_chunks(call, leaves, axes, size, out_dims, randomness, chunk_size, progress)
+            found = _run(call, leaves, axes, size, out_dims, randomness)
+        else:
+            found = _in_chunks(call, leaves, axes, size, out_dims, randomness, chunk_size, progress)
+        return dress.result(found)
 
     return Transformed(
         vmap,
@@ -102,7 +107,10 @@ def _one_of(side: str, dims: Any, axes: Any) -> Any:
 
 def _mapped_leaves(
     args: tuple[Any, ...], keywords: dict[str, Any], in_dims: Any, axis_size: int | None
-) -> tuple[list[Any], list[Any], Any, int]:
+) -> tuple[list[Any], list[Any], Any, int, Dress]:
+    """The leaves of the arguments, the mapped axis of each, their structure, the size of the batch,
+    and how the mapped ones were given.
+    """
     if not args and not keywords and axis_size is None:
         raise ArgumentError(
             "vmap: the function was called without arguments; there is nothing to map over"
@@ -119,8 +127,9 @@ def _mapped_leaves(
             in_dims, pytrees.structure(args), what="vmap: in_dims", root="in_dims", is_leaf=_is_dim
         )
     dims += [0 if _can_be_mapped(v) else None for v in pytrees.leaves(keywords)]
+    given = [None if dim is None else leaf for leaf, dim in zip(leaves, dims, strict=True)]
     axes, size = _axes(leaves, dims, args, keywords, axis_size)
-    return leaves, axes, structure, size
+    return leaves, axes, structure, size, dress_of(given)
 
 
 def _axes(
@@ -141,8 +150,9 @@ def _axes(
         if dim is None:
             found.append(None)
             continue
-        if isinstance(leaf, np.ndarray):
-            leaves[number] = leaf = as_tensor(leaf)
+        if type(leaf) is not Tensor:
+            leaf = as_tensor(leaf) if isinstance(leaf, np.ndarray) else plain(leaf)
+            leaves[number] = leaf
         found.append(_axis(leaf, dim, lambda number=number: paths()[number]))
     return found, batch_size(list(zip(leaves, found, strict=True)), paths, axis_size)
 
@@ -200,6 +210,7 @@ def _out_dims(out_dims: Any, output: Any, results: list[Any]) -> list[Any]:
 
 def _result(level: BatchLevel, result: Any, dim: int | None) -> Any:
     """A result with its batch dimension at `dim`."""
+    result = plain(result)
     if not isinstance(result, Tensor):
         if isinstance(result, (int, float, complex, np.ndarray, np.generic)):
             result = as_tensor(result)

@@ -4,7 +4,7 @@
    fields of objects are was found by looking (calling.py). A plan says what a program wants:
 
      block, run, status, acquire, release, declined, inputs, results, steps, busy, short,
-     for each input its slot,
+     for each input four times its slot, and what it is to be,
      for each result its slot, dtype, dimensions, a function that gives it or 0, sizes,
      for each step of building the output a kind and a number.
 
@@ -16,6 +16,7 @@ typedef long word;
 
 enum { BLOCK, RUN, STATUS, ACQUIRE, RELEASE, DECLINED, INPUTS, RESULTS, STEPS, BUSY, SHORT, FIRST };
 enum { LEAF, TUPLE, LIST };
+enum { TENSOR, ARRAY, EITHER }; /* of an input */
 
 static struct {
   object *(*array)(object *, object *, int, word *, word *, void *, int, object *);
@@ -40,13 +41,16 @@ static object *held(object *thing) {
   return thing;
 }
 
-/* the array of a tensor without history, or an array; nothing of anything else */
-static object *array_of(object *given) {
+/* the array of a tensor without history, or an array of NumPy's; nothing of anything else */
+static object *array_of(object *given, int kind) {
   object *type = FIELD(given, python.type);
-  if (type == python.tensor_type && FIELD(given, python.edge) == python.none &&
-      FIELD(given, python.home) == python.none)
-    given = FIELD(given, python.value), type = given ? FIELD(given, python.type) : 0;
-  return type == python.array_type ? given : 0;
+  if (type == python.array_type) return kind != TENSOR ? given : 0;
+  if (kind == ARRAY) return 0;
+  if (type != python.tensor_type || FIELD(given, python.edge) != python.none ||
+      FIELD(given, python.home) != python.none)
+    return 0;
+  given = FIELD(given, python.value);
+  return given && FIELD(given, python.type) == python.array_type ? given : 0;
 }
 
 static object *tensor_of(object *array) {
@@ -84,7 +88,7 @@ static int make_results(const word *plan, const word *results, object **made) {
 static void fill_block(const word *plan, object **arrays, object **made) {
   object **block = (object **)plan[BLOCK];
   const word *slots = plan + FIRST, *results = slots + plan[INPUTS];
-  for (word k = 0; k < plan[INPUTS]; k++) block[slots[k]] = arrays[k];
+  for (word k = 0; k < plan[INPUTS]; k++) block[slots[k] / 4] = arrays[k];
   for (word k = 0; k < plan[RESULTS]; results += 4 + results[2], k++) block[results[0]] = made[k];
 }
 
@@ -151,7 +155,7 @@ static object *call(object *self, object *const *given, word count) {
   if (count != plan[INPUTS]) return held(declined);
   object *arrays[count + 1], *made[plan[RESULTS] + 1];
   for (word k = 0; k < count; k++) {
-    arrays[k] = array_of(given[k]);
+    arrays[k] = array_of(given[k], plan[FIRST + k] & 3);
     if (!arrays[k]) return held(declined);
   }
   for (word k = 0; k < count; k++) python.hold(arrays[k]); /* another thread may write to a tensor */

@@ -60,7 +60,6 @@ class Renderer:
         self.shared: dict[str, str] = {}  # … and of those by which threads share rows
         self.apart: set[str] = set()  # texts of functions that stay functions
         self.parts: list[str] = []  # functions of some of the steps of a long segment
-        self.regions = Regions(table, self.steps)
 
     def function(self, kernel: Kernel) -> str:
         """The name of the function of a kernel; those that do the same share one."""
@@ -99,7 +98,7 @@ class Renderer:
         if isinstance(step, Call):
             return _writer(scope, step).text()
         assert isinstance(step, Nested)
-        return self.regions.text(scope, step, number)
+        return Regions(self.table, self.steps).text(scope, step, number)
 
     # -- nests ------------------------------------------------------------------------------------
 

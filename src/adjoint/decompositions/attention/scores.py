@@ -68,7 +68,7 @@ def attention_backward(
     kept = kept_of(coins, dropout_p, sizes.keys, weights.dtype)
     inner = wide(grad).matmul(wide(value).mT)
     inner = inner if kept is None else inner * kept
-    of_scores = ops._softmax_backward_data(inner, weights, -1, weights.dtype)
+    of_scores = ops._softmax_gradient(inner, weights, -1, weights.dtype)
     scaled = of_scores * scale
     dropped = weights if kept is None else weights * kept
     makers = (

@@ -5,7 +5,6 @@ from adjoint.decompositions.linalg.factor import lu, lu_solve, lu_unpack
 from adjoint.decompositions.linalg.indefinite import ldl_solve, ldl_unpack
 from adjoint.decompositions.linalg.norms import (
     cond,
-    eigh,
     eigvalsh,
     lstsq,
     matrix_norm,
@@ -17,7 +16,6 @@ from adjoint.decompositions.linalg.norms import (
     pinv_rcond,
     pinv_tangent,
     pinverse,
-    svd,
     svd_legacy,
     svdvals,
 )
@@ -27,6 +25,7 @@ from adjoint.decompositions.linalg.products import (
     cdist_backward,
     cross,
     cross_any,
+    euclidean_dist_backward,
     pdist,
     pdist_backward,
     vander,

@@ -13,47 +13,26 @@ from adjoint.checks.linalg import check_dtype, check_matrix, check_square
 from adjoint.core.dtypes import finfo
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, wrap_dims
-from adjoint.ops.directions import direction_of
+from adjoint.decompositions.linalg.scaling import near_one
+from adjoint.ops.directions import is_differentiated
 
 Tensor = Any
 
 
-def eigh(self: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
-    """Vectors of repeated values are in general position while differentiating."""
-    direction = direction_of(self)
-    if self.requires_grad or direction is not None:
-        return ops._linalg_eigh_generic(self, UPLO, direction)  # type: ignore[no-any-return]
-    return ops._linalg_eigh(self, UPLO, True)  # type: ignore[no-any-return]
-
-
 def eigvalsh(self: Tensor, UPLO: str) -> Tensor:
     """Without vectors, unless derivatives will need them."""
-    direction = direction_of(self)
-    if self.requires_grad or direction is not None:
-        return ops._linalg_eigh_generic(self, UPLO, direction)[0]
-    return ops._linalg_eigh(self, UPLO, False)[0]
-
-
-def svd(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, Tensor, Tensor]:
-    """Vectors of repeated values are in general position while differentiating."""
-    direction = direction_of(A)
-    if A.requires_grad or direction is not None:
-        return ops._linalg_svd_generic(A, full_matrices, direction)  # type: ignore[no-any-return]
-    return ops._linalg_svd(A, full_matrices, True, driver=driver)  # type: ignore[no-any-return]
+    return ops._linalg_eigh(self, UPLO, is_differentiated(self))[0]
 
 
 def svdvals(A: Tensor, driver: str | None) -> Tensor:
     """Without vectors, unless derivatives will need them."""
-    direction = direction_of(A)
-    if A.requires_grad or direction is not None:
-        return ops._linalg_svd_generic(A, False, direction)[1]
-    return ops._linalg_svd(A, False, False, driver=driver)[1]
+    return ops._linalg_svd(A, False, is_differentiated(A), driver=driver)[1]
 
 
 def svd_legacy(self: Tensor, some: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Tensor]:
     """U, S and V (not Vᴴ); without vectors, zeros in their place."""
     if compute_uv:
-        U, S, Vh = svd(self, not some, None)
+        U, S, Vh = ops._linalg_svd(self, not some, True)
         return U, S, Vh.mH
     m, n = self.shape[-2:]
     S = svdvals(self, None)
@@ -129,6 +108,7 @@ def norm(self: Tensor, ord: Any, dim: Shape | None, keepdim: bool, dtype: Any) -
 def cond(self: Tensor, p: Any) -> Tensor:
     """|A| |A⁻¹|; for p = 2 and -2 the ratio of the extreme singular values."""
     check_matrix("linalg_cond(A)", self.shape)
+    self = near_one(self)
     if p in (None, 2, -2):
         values = ops.linalg_svdvals(self)
         largest, smallest = values.select(-1, 0), values.select(-1, -1)

@@ -96,6 +96,27 @@ def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor
     return _norm_vjp(grad, difference, cdist, p).sum((-2,))
 
 
+def euclidean_dist_backward(grad: Tensor, x1: Tensor, x2: Tensor, cdist: Tensor) -> Tensor:
+    """x̄[i] = Σⱼ W[i,j] (x[i] - y[j]),  W = D̄/D, as products of matrices.
+
+    The points are counted from the middle of y, so that far from the origin no digits are lost, and
+    in their largest coordinate, so that W has the size of D̄.
+    """
+    if not x1.shape[-2] or not x2.shape[-2]:
+        return ops.zeros_like(x1)
+    middle = x2.detach().mean((-2,), True)
+    x, y = x1 - middle, x2 - middle
+    size = _size(x).maximum(_size(y))
+    weights = ops._directed(grad, size, cdist)
+    return weights.sum((-1,), True) * (x / size) - weights.matmul(y / size)
+
+
+def _size(x: Tensor) -> Tensor:
+    """The largest |x| of a matrix, kept; 1 where that is 0 or no number."""
+    top = x.detach().abs().amax((-2, -1), True)
+    return top.masked_fill((top == 0) | ~top.isfinite(), 1)
+
+
 def _norm_vjp(grad: Tensor, x: Tensor, norm: Tensor, p: float) -> Tensor:
     """ȳ ∂|x|ₚ/∂x = ȳ sign(x) (|x|/y)ᵖ⁻¹; 0 where y vanishes, shared among ties for p = ∞."""
     grad, norm = grad.unsqueeze(-1), norm.unsqueeze(-1)
@@ -104,7 +125,7 @@ def _norm_vjp(grad: Tensor, x: Tensor, norm: Tensor, p: float) -> Tensor:
     if p == 1:
         return x.sign() * grad
     if p == 2:
-        return x * ops._quotient(grad, norm)
+        return ops._directed(grad, x, norm)
     if p == math.inf:
         return x.sign() * grad * ops._tie_weights(x.abs(), norm.squeeze(-1), (-1,), False)
     size = x.abs().masked_fill(x == 0, 1)

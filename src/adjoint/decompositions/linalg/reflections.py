@@ -7,6 +7,7 @@ from typing import Any
 from adjoint import ops
 from adjoint.checks.linalg import check_matrix, check_reflections, check_same_dtype, check_tall
 from adjoint.core.errors import ShapeError
+from adjoint.decompositions.linalg.scaling import near_one
 
 Tensor = Any
 
@@ -90,6 +91,7 @@ def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
 
 def _reflection(column: Tensor) -> tuple[Tensor, Tensor]:
     """τ and v, with v[0] = 1, of the reflection that takes a column to a multiple of e₁."""
+    column = near_one(column)
     alpha = column.narrow(-2, 0, 1)
     rest = column.narrow(-2, 1, column.shape[-2] - 1)
     square = ops.real(rest * rest.conj()) if column.is_complex() else rest * rest

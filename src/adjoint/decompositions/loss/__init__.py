@@ -20,6 +20,7 @@ from adjoint.decompositions.loss.elements import (
     binary_cross_entropy,
     binary_cross_entropy_backward,
     binary_cross_entropy_elements,
+    binary_cross_entropy_slope,
     binary_cross_entropy_with_logits,
     huber_loss,
     huber_loss_backward,

@@ -11,6 +11,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.checks import loss
+from adjoint.core.dtypes import finfo
 from adjoint.core.errors import ValueRangeError
 from adjoint.decompositions.loss.common import finite_where_unused, reduced, spread
 
@@ -18,6 +19,8 @@ Tensor = Any
 
 SMALLEST_VARIANCE = 1e-12  # of p (1 - p), as in PyTorch
 LOWEST_LOG = -100.0
+SMALLEST_CHANCE = 3.720075976020836e-44  # whose logarithm that is
+STEEPEST = 1e12  # the slope of logarithms that have ended
 
 
 def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
@@ -93,24 +96,24 @@ def soft_margin_loss_backward(
     return -target * (-target * self).sigmoid() * grad
 
 
-def _with_slope_of(value: Tensor, smooth: Tensor) -> Tensor:
-    """A value with the derivatives of another function."""
-    return value.detach() + (smooth - smooth.detach())
-
-
 def binary_cross_entropy_elements(self: Tensor, target: Tensor) -> Tensor:
-    """-(t log p + (1 - t) log(1 - p)), the logarithms at least -100.
+    """-(t log p + (1 - t) log(1 - p)), the logarithms at least -100."""
+    p, low, high = self, self <= SMALLEST_CHANCE, self == 1
+    moved = (p - p.detach()) * STEEPEST  # the slope where a logarithm has ended
+    log_p = ops.where(low, moved + LOWEST_LOG, p.masked_fill(low, 1).log())
+    log_q = ops.where(high, LOWEST_LOG - moved, (-p.masked_fill(high, 0)).log1p())
+    return -(target * log_p + (1 - target) * log_q)
 
-    The slope of -log p is -(1 - p)/v and that of -log(1 - p) is p/v, where v is p (1 - p) or 1e-12
-    if that is more: at the ends they are those of parabolas.
-    """
-    p = self
-    inside = p * (1 - p) >= SMALLEST_VARIANCE
-    safe = ops.where(inside, p, 0.5)
-    miss = ops.where(inside, -safe.log(), p * (p / 2 - 1) / SMALLEST_VARIANCE)
-    hit = ops.where(inside, -(-safe).log1p(), p * p / (2 * SMALLEST_VARIANCE))
-    log_p, log_q = p.log().clamp_min(LOWEST_LOG), (-p).log1p().clamp_min(LOWEST_LOG)
-    return target * _with_slope_of(-log_p, miss) + (1 - target) * _with_slope_of(-log_q, hit)
+
+def binary_cross_entropy_slope(self: Tensor, target: Tensor) -> Tensor:
+    """(p - t) / (p (1 - p)), of which the largest number is the bound."""
+    low, high = self <= SMALLEST_CHANCE, self == 1
+    hit, miss = self.masked_fill(low, 1), (1 - self).masked_fill(high, 1)
+    most = finfo(self.dtype).max
+    inner = ((self - target) / hit / miss).clamp(-most, most)
+    at_zero = (1 - target) / miss - target * STEEPEST
+    at_one = (1 - target) * STEEPEST - target / hit
+    return ops.where(low, at_zero, ops.where(high, at_one, inner))
 
 
 def binary_cross_entropy(
@@ -153,7 +156,7 @@ def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Te
     """t (log t - x); the target t, or its logarithm, and the logarithms x."""
     if log_target:
         return reduced("kl_div", target.exp() * (target - self), reduction)
-    losses = ops.xlogy(target, target) - target * finite_where_unused(self, target)
+    losses = ops._x_log_x(target) - target * finite_where_unused(self, target)
     return reduced("kl_div", losses, reduction)
 
 
@@ -168,6 +171,6 @@ def poisson_nll_loss(
     if full:
         many = target > 1
         t = ops.where(many, target, 1)  # the logarithm elsewhere is not needed
-        stirling = t * t.log() - t + (t * (2 * math.pi)).log() * 0.5
+        stirling = ops._x_log_x(t) - t + (t * (2 * math.pi)).log() * 0.5
         losses = losses + ops.where(many, stirling, 0)
     return reduced("poisson_nll_loss", losses, reduction)

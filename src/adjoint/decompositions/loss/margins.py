@@ -112,7 +112,7 @@ def multi_margin_loss(
 ) -> Tensor:
     """Σ max(0, margin - x at the class + x)ᵖ over the other classes, over their number."""
     _, within, weights = _distances(_at_least_one(self), target, p, margin, weight)
-    losses = (within if p == 1 else within * within) * weights
+    losses = within * weights if p == 1 else within * (within * weights)
     losses = losses.sum(-1)
     if self.ndim < 2 and reduction == loss.NONE:  # one sample, with or without a dimension
         return losses.reshape(target.shape)

@@ -33,5 +33,7 @@ from adjoint.decompositions.normalization.layers import (
     layer_norm_input_backward,
     native_layer_norm,
     native_layer_norm_backward,
+    rms_norm_backward,
+    rms_norm_input_backward,
     standardized,
 )

@@ -17,6 +17,7 @@ from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.core.shapes import Shape, show
 from adjoint.decompositions.normalization.common import (
     attached,
+    inverse_deviation,
     moments,
     returned,
     scaled,
@@ -54,7 +55,7 @@ def batch_normalized(
     _check("batch_norm", input, weight=weight, bias=bias)
     ndim = input.ndim
     mean, centered, variance = moments(wide(input), _dims(ndim))
-    rstd = (variance + eps).rsqrt()
+    rstd = inverse_deviation(centered, variance, _dims(ndim), eps)
     affine = (_maybe_across(t, ndim) for t in (weight, bias))
     result = scaled(centered * rstd, *affine)
     statistics = [t.detach().reshape(-1) for t in (mean, rstd, variance)]

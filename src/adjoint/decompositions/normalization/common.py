@@ -7,10 +7,13 @@ them the derivative that the input says, and none of their own.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
+from adjoint.decompositions.reduction import SAFE, scales
 
 Tensor = Any
 
@@ -27,23 +30,41 @@ def moments(x: Tensor, dims: Shape) -> tuple[Tensor, Tensor, Tensor]:
     return mean, centered, (centered * centered).mean(dims, True)
 
 
-def attached(input: Tensor, dims: Shape, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
-    """x̂ and 1/σ, with the derivatives of mean and variance; see the note above.
+def inverse_deviation(centered: Tensor, square: Tensor, dims: Shape, eps: float) -> Tensor:
+    """1/√(square + eps), where `square` is mean(centered²).
 
-    r = (r₀⁻² + v - v₀)^-½, where r₀ and v₀ are r and the variance v as constants.
+    Where that overflows, or underflows beside an eps that is as small, by numbers of the size of 1.
     """
+    quick = (square + eps).rsqrt()
+    if centered.is_complex() or not centered.numel():
+        return quick
+    least, most = SAFE[square.dtype]
+    lost = square >= most
+    if eps < least:
+        lost = lost | (square + eps <= least)
+    size = scales(centered, dims)
+    deviation = ((centered / size) ** 2).mean(dims, True).sqrt() * size
+    careful = ops.hypot(deviation, ops.full_like(deviation, math.sqrt(eps))).reciprocal()
+    return ops._mostly(lost.logical_not(), quick, careful)
+
+
+def attached(input: Tensor, dims: Shape, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
+    """x̂ and 1/σ, with the derivatives of mean and variance; see the note above."""
     x, scale = wide(input), wide(rstd).detach()
-    middle, _, variance = moments(x, dims)
+    middle = x.mean(dims, True)
     if mean.dtype.np not in dtypes.REDUCED:  # one that was rounded is computed again
         middle = with_slope_of(mean, middle)
-    scale = moving(scale, variance)
-    return (x - middle) * scale, scale
+    return moving((x - middle) * scale, scale, dims)
 
 
-def moving(scale: Tensor, variance: Tensor) -> Tensor:
-    """r₀ with the derivatives of (r₀⁻² + v - v₀)^-½."""
-    change = scale * scale * (variance - variance.detach())
-    return with_slope_of(scale, scale * (1 + change).rsqrt())
+def moving(even: Tensor, scale: Tensor, dims: Shape) -> tuple[Tensor, Tensor]:
+    """x r₀ and r₀ with the derivatives of x r and r, where r is 1/√(mean(x²) + eps).
+
+    r = r₀ (1 + mean((x r₀)²) - mean((x r₀)²)₀)^-½, of which only r₀ may be large or small.
+    """
+    square = (even * even).mean(dims, True)
+    growth = (1 + (square - square.detach())).rsqrt()
+    return with_slope_of(even, even * growth), with_slope_of(scale, scale * growth)
 
 
 def with_slope_of(value: Tensor, smooth: Tensor) -> Tensor:

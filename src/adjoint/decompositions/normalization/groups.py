@@ -11,7 +11,13 @@ from adjoint.checks import normalization
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show, wrap_dim
 from adjoint.decompositions.images import laid_out_as
-from adjoint.decompositions.normalization.common import moments, scaled, total, wide
+from adjoint.decompositions.normalization.common import (
+    inverse_deviation,
+    moments,
+    scaled,
+    total,
+    wide,
+)
 
 Tensor = Any
 
@@ -75,7 +81,7 @@ def native_group_norm(
     kind = _check("native_group_norm", input, weight, bias)
     rows = _grouped("native_group_norm", input, N, C, HxW, group)
     mean, centered, variance = moments(rows, (2,))
-    rstd = (variance + eps).rsqrt()
+    rstd = inverse_deviation(centered, variance, (2,), eps)
     normal = (centered * rstd).reshape(input.shape)
     result = scaled(normal, _by_channel(weight, input.ndim), _by_channel(bias, input.ndim))
     result = laid_out_as(input, result.to(input.dtype))
@@ -134,4 +140,4 @@ def weight_norm(v: Tensor, g: Tensor, dim: int) -> tuple[Tensor, Tensor]:
         norms = v.abs()
     else:
         norms = ops.linalg_vector_norm(wide(v), 2, _others(v, dim), True)
-    return (v * (g / norms)).to(v.dtype), norms
+    return ops._directed(g, v, norms).to(v.dtype), norms

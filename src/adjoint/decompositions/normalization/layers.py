@@ -8,10 +8,10 @@ from typing import Any
 from adjoint import ops
 from adjoint.checks import normalization
 from adjoint.core import dtypes
-from adjoint.core.errors import DtypeError
 from adjoint.core.shapes import Shape
 from adjoint.decompositions.normalization.common import (
     attached,
+    inverse_deviation,
     moments,
     moving,
     returned,
@@ -30,8 +30,9 @@ def native_layer_norm(
     normalization.check("layer_norm", input, normalized_shape, weight=weight, bias=bias)
     affine = (None if t is None else t.dtype for t in (weight, bias))
     kind = normalization.statistics_dtype("layer_norm", input.dtype, *affine)
-    mean, centered, variance = moments(wide(input), normalization.last_dims(normalized_shape))
-    rstd = (variance + eps).rsqrt()
+    dims = normalization.last_dims(normalized_shape)
+    mean, centered, variance = moments(wide(input), dims)
+    rstd = inverse_deviation(centered, variance, dims, eps)
     result = scaled(centered * rstd, weight, bias)
     return result.to(input.dtype), mean.detach().to(kind), rstd.detach().to(kind)
 
@@ -102,12 +103,11 @@ def fused_rms_norm(
     input: Tensor, normalized_shape: Shape, weight: Tensor | None, eps: float | None
 ) -> tuple[Tensor, Tensor]:
     """x / √(mean(x²) + eps) · weight, and 1/√(mean(x²) + eps)."""
-    normalization.check("rms_norm", input, normalized_shape, weight=weight)
-    if not input.dtype.is_differentiable:
-        raise DtypeError(f"rms_norm: needs a floating point input, got {input.dtype}; convert it.")
+    normalization.check_rms(input, normalized_shape, weight)
     x = wide(input)
     floor = dtypes.finfo(x.dtype).eps if eps is None else eps
-    rstd = ((x * x).mean(normalization.last_dims(normalized_shape), True) + floor).rsqrt()
+    dims = normalization.last_dims(normalized_shape)
+    rstd = inverse_deviation(x, (x * x).mean(dims, True), dims, floor)
     result = x * rstd if weight is None else x * rstd * wide(weight)
     return result.to(input.dtype), rstd
 
@@ -120,21 +120,37 @@ def fused_rms_norm_backward(
     weight: Tensor | None,
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None]:
-    """rstd (h - x̂ mean(h x̂)) with h = ḡ · weight and x̂ = x · rstd, and Σ ḡ x̂.
+    """The gradients of input and weight that are wanted; None for the others."""
+    given = (grad_out, input, normalized_shape, rstd, weight)
+    if not (output_mask[1] and weight is not None):
+        return ops._rms_norm_input_backward(*given) if output_mask[0] else None, None
+    of_input, of_weight = ops._rms_norm_backward(*given)
+    return of_input if output_mask[0] else None, of_weight
 
-    The derivative goes through rstd, as for layer norm.
-    """
-    dims = normalization.last_dims(normalized_shape)
-    x, scale = wide(input), rstd.detach()
-    square = (x * x).mean(dims, True)
-    scale = moving(scale, square)
-    normal, grad = x * scale, wide(grad_out)
-    of_input = of_weight = None
-    if output_mask[0]:
-        h = grad if weight is None else grad * wide(weight).conj()
-        along = (h * normal.conj()).mean(dims, True)
-        of_input = ((h - normal.conj() * along) * scale.conj()).to(input.dtype)
-    if output_mask[1] and weight is not None:
-        leading = normalization.leading_dims(input.ndim, normalized_shape)
-        of_weight = total(grad * normal.conj(), leading).to(weight.dtype)
-    return of_input, of_weight
+
+def rms_norm_input_backward(
+    grad_out: Tensor, input: Tensor, normalized_shape: Shape, rstd: Tensor, weight: Tensor | None
+) -> Tensor:
+    """rstd (h - x̂ mean(h x̂)) with h = ḡ · weight and x̂ = x · rstd."""
+    return _rms_norm_backward(grad_out, input, normalized_shape, rstd, weight)[0]
+
+
+def rms_norm_backward(
+    grad_out: Tensor, input: Tensor, normalized_shape: Shape, rstd: Tensor, weight: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """That, and Σ ḡ x̂."""
+    of_input, normal = _rms_norm_backward(grad_out, input, normalized_shape, rstd, weight)
+    leading = normalization.leading_dims(input.ndim, normalized_shape)
+    of_weight = total(wide(grad_out) * normal.conj(), leading)
+    return of_input, of_weight.to((input if weight is None else weight).dtype)
+
+
+def _rms_norm_backward(
+    grad_out: Tensor, input: Tensor, normalized_shape: Shape, rstd: Tensor, weight: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The gradient of the input, and x̂; the derivative goes through rstd, as for layer norm."""
+    dims, scale = normalization.last_dims(normalized_shape), rstd.detach()
+    normal, scale = moving(wide(input) * scale, scale, dims)
+    h = wide(grad_out) if weight is None else wide(grad_out) * wide(weight).conj()
+    along = (h * normal.conj()).mean(dims, True)
+    return ((h - normal.conj() * along) * scale.conj()).to(input.dtype), normal

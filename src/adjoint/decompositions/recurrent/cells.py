@@ -15,6 +15,7 @@ from adjoint.decompositions.recurrent.layers import (
     lstm_step,
     lstm_step_vjp,
 )
+from adjoint.decompositions.recurrent.lowered import in_one_dtype, is_lowered
 
 Tensor = Any
 
@@ -126,9 +127,10 @@ def lstm_cell(
     if len(hx) != 2:
         raise ArgumentError(f"lstm_cell: hx must be [h, c], got {len(hx)} tensors.")
     _check("lstm_cell", input, hx[0], w_ih, w_hh, 4)
-    found = ops._thnn_fused_lstm_cell(
-        ops.linear(input, w_ih), ops.linear(hx[0], w_hh), hx[1], b_ih, b_hh
-    )
+    given = [ops.linear(input, w_ih), ops.linear(hx[0], w_hh), hx[1], b_ih, b_hh]
+    if is_lowered():
+        given = in_one_dtype(given[0], [hx[1]], *given[1:])
+    found = ops._thnn_fused_lstm_cell(*given)
     return found[0], found[1]
 
 
@@ -138,8 +140,10 @@ def gru_cell(
 ) -> Tensor:  # fmt: skip
     """The hidden state after one step."""
     _check("gru_cell", input, hx, w_ih, w_hh, 3)
-    gates = ops.linear(input, w_ih), ops.linear(hx, w_hh)
-    return ops._thnn_fused_gru_cell(*gates, hx, b_ih, b_hh)[0]
+    given = [ops.linear(input, w_ih), ops.linear(hx, w_hh), hx, b_ih, b_hh]
+    if is_lowered():
+        given = in_one_dtype(given[0], [hx], *given[1:])
+    return ops._thnn_fused_gru_cell(*given)[0]
 
 
 def rnn_tanh_cell(

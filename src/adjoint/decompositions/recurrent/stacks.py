@@ -14,6 +14,7 @@ from adjoint.checks import recurrent
 from adjoint.core.errors import AdjointError, ArgumentError, ShapeError
 from adjoint.core.records import record
 from adjoint.core.shapes import show
+from adjoint.decompositions.recurrent.lowered import in_one_dtype, is_lowered
 from adjoint.decompositions.recurrent.packed import packed, padded, sequences
 
 Tensor = Any
@@ -99,8 +100,12 @@ def one_layer(
     w_ih, w_hh, b_ih, b_hh, w_hr = weights
     if kind == "gru":
         gates = ops.linear(x, w_ih, b_ih)
+        if is_lowered():
+            gates, w_hh, b_hh, *states = in_one_dtype(gates, states, w_hh, b_hh, *states)
         return ops._gru_layer(gates, states[0], w_hh, b_hh, batch_sizes, reverse)
     gates = ops.linear(x, w_ih, b_ih if b_hh is None or b_ih is None else b_ih + b_hh)
+    if is_lowered():
+        gates, w_hh, w_hr, *states = in_one_dtype(gates, (), w_hh, w_hr, *states)
     if kind == "lstm":
         return ops._lstm_layer(gates, states[0], states[1], w_hh, w_hr, batch_sizes, reverse)
     return (ops._rnn_layer(gates, states[0], w_hh, batch_sizes, reverse, kind == "rnn_relu"),)

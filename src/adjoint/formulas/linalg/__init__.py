@@ -1,7 +1,13 @@
 """Derivatives of linear algebra: systems, factorisations, eigenvalues and singular values."""
 
 from adjoint.formulas.linalg.distances import cdist_vjp
-from adjoint.formulas.linalg.factor import ldl_factor_vjp, lu_factor_vjp, lu_vjp, qr_vjp
+from adjoint.formulas.linalg.factor import (
+    ldl_factor_vjp,
+    lu_factor_vjp,
+    lu_vjp,
+    qr_fan_vjp,
+    qr_vjp,
+)
 from adjoint.formulas.linalg.solve import (
     cholesky_jvp,
     cholesky_vjp,
@@ -13,6 +19,8 @@ from adjoint.formulas.linalg.solve import (
 from adjoint.formulas.linalg.spectral import (
     eig_fan_vjp,
     eig_vjp,
+    eigh_fan_values_jvp,
+    eigh_fan_vectors_jvp,
     eigh_fan_vjp,
     eigh_values_jvp,
     eigh_vectors_jvp,
@@ -21,12 +29,17 @@ from adjoint.formulas.linalg.spectral import (
     inverse_gaps_vjp,
     inverse_sums_vjp,
     lobpcg_vjp,
+    logm_tangent,
     matrix_exp_tangent,
     number,
     pinv_of,
+    svd_fan_left_jvp,
+    svd_fan_right_jvp,
+    svd_fan_values_jvp,
     svd_fan_vjp,
     svd_left_jvp,
     svd_right_jvp,
     svd_values_jvp,
     svd_vjp,
+    sylvester_vjp,
 )

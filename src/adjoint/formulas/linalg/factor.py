@@ -9,6 +9,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.formulas.linalg.solve import lower_half
+from adjoint.ops.fans import closeness_in_graph, is_in_graph, order_ahead
 
 Tensor = Any
 
@@ -49,9 +50,23 @@ def qr_vjp(grad_q: Any, grad_r: Any, A: Tensor, Q: Tensor, R: Tensor, mode: str)
     grad_q = None if mode == "r" else grad_q
     if grad_q is None and grad_r is None:
         return None
-    m, n = A.shape[-2:]
     if mode == "r":
         Q, R = ops.linalg_qr(A, "reduced")
+    return qr_fan_vjp(grad_q, grad_r, A, Q, _of_full_rank(R), mode)
+
+
+def _of_full_rank(R: Tensor) -> Tensor:
+    """Triangular matrices of full rank: checked in graphs; elsewhere they would stand for a fan."""
+    if not is_in_graph(R):
+        return R
+    return ops._linalg_require_rank(R, closeness_in_graph(R, order_ahead() + 1))
+
+
+def qr_fan_vjp(grad_q: Any, grad_r: Any, A: Tensor, Q: Tensor, R: Tensor, mode: str) -> Any:
+    """As `qr_vjp`, of a fan; Q is there in mode r, too."""
+    if grad_q is None and grad_r is None:
+        return None
+    m, n = A.shape[-2:]
     if mode == "complete" and m > n:
         grad_q = None if grad_q is None else _fold_complement(grad_q, Q, n)
         grad_r = None if grad_r is None else grad_r.narrow(-2, 0, n)
@@ -76,7 +91,7 @@ def lu_factor_vjp(grad: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
     """The gradient through the packed factors."""
     k = min(LU.shape[-2:])
     grad_l, grad_u = grad.narrow(-1, 0, k).tril(-1), grad.narrow(-2, 0, k).triu()
-    P, L, U = ops.lu_unpack(LU, pivots)
+    P, L, U = ops.lu_unpack(_of_full_rank(LU), pivots)
     return lu_vjp(grad_l, grad_u, P, L, U)
 
 

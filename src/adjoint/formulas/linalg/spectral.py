@@ -1,6 +1,7 @@
 """Derivatives of eigenvalues and vectors, singular values and vectors, and pseudo-inverses.
 
-Vectors of repeated values: Note [Repeated values] in kernels/linalg/repeated.py.
+Vectors of values that are close together: Note [Repeated values] in kernels/linalg/clusters.py. Of
+tensors that stand for a fan nothing is checked (`loose`): the limit in the end tells everything.
 """
 
 # Capitals are matrices here, not constants.
@@ -11,9 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core.dtypes import finfo
-from adjoint.ops.directions import direction_of
-from adjoint.ops.kinks import is_limit
+from adjoint.ops.fans import closeness_in_graph, is_fan, is_in_graph, order_ahead
 
 Tensor = Any
 
@@ -22,19 +21,38 @@ def _diagonal(x: Tensor) -> Tensor:
     return x.diagonal(0, -2, -1)
 
 
-def _turned(values: Tensor, slopes: Any, inner: Tensor) -> Tensor:
-    """diag(w̄) + F ∘ ½(X - Xᴴ), F[i,j] = 1/(w[j]-w[i])."""
+def _turned(values: Tensor, slopes: Any, inner: Any, zeros: int, *, loose: bool) -> Tensor:
+    """diag(w̄) + F ∘ ½(X - Xᴴ), F[i,j] = 1/(w[j]-w[i]); X may be None."""
+    core: Any = None
+    if slopes is not None:
+        core = _shared(slopes, values, zeros, loose=loose).diag_embed()
+    if inner is None:
+        return core
     skew = 0.5 * (inner - inner.mH)
-    values = _distinct(values)
-    if not is_limit(values):
+    if not loose:
+        values = _distinct(values, order_ahead() + 1, zeros)
         skew = ops._linalg_require_split_gauge(skew, skew, values)
-    core = skew * ops._linalg_inverse_gaps(values)
-    return core if slopes is None else core + slopes.diag_embed()
+    turned = skew * ops._linalg_inverse_gaps(values)
+    return turned if core is None else core + turned
 
 
-def _distinct(values: Tensor) -> Tensor:
-    """Values that do not repeat: checked, unless they come with a fan."""
-    return values if is_limit(values) else ops._linalg_require_distinct(values)
+def _shared(slopes: Tensor, values: Tensor, zeros: int, *, loose: bool) -> Tensor:
+    """Slopes of equal values are their mean, as a subgradient has to be that is no basis's own."""
+    if loose or is_in_graph(values):
+        return ops._linalg_shared(slopes, values, zeros)
+    return slopes
+
+
+def _distinct(values: Tensor, order: int, zeros: int) -> Tensor:
+    """Values that are not close: checked in graphs; elsewhere they would stand for a fan.
+
+    Of singular values two may not be close to 0; whether one may, `_inverse_values` sees.
+    """
+    near = closeness_in_graph(values, order)
+    return ops._linalg_require_distinct(values, near, 2 if zeros else 0)
+
+
+# --- Hermitian matrices --------------------------------------------------------------------------
 
 
 def eigh_vjp(
@@ -46,67 +64,81 @@ def eigh_vjp(
     if grad_w is None and grad_v is None:
         return None
     if not vectors:
-        w, V = ops._linalg_eigh_generic(A, UPLO, direction_of(A))
-    if grad_v is None:
-        slopes: Any = grad_w
-        return (V * slopes.unsqueeze(-2)).matmul(V.mH)
-    return V.matmul(_turned(w, grad_w, V.mH.matmul(grad_v))).matmul(V.mH)
+        w, V = ops._linalg_eigh(A, UPLO, True)
+    return _pull_eigh(grad_w, grad_v, w, V, loose=is_fan(w))
 
 
-def eigh_fan_vjp(grad_w: Any, grad_v: Any, repeated: Tensor, w: Tensor, V: Tensor) -> Any:
-    """The sum of `eigh_vjp` over a fan; Σ ½(X - Xᴴ) must vanish where values are equal."""
+def eigh_fan_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
+    """As `eigh_vjp`, of a fan."""
     if grad_w is None and grad_v is None:
         return None
-    core: Any = None if grad_w is None else grad_w.diag_embed()
-    if grad_v is not None:
-        inner = V.mH.matmul(grad_v)
-        _check_turn(inner, repeated)
-        turned = 0.5 * (inner - inner.mH) * ops._linalg_inverse_gaps(w)
-        core = turned if core is None else core + turned
-    return V.matmul(core).matmul(V.mH).sum(0)
+    return _pull_eigh(grad_w, grad_v, w, V, loose=True)
 
 
-def _check_turn(inner: Tensor, repeated: Tensor) -> None:
-    """Raise unless, in the limit of a fan, the vectors of equal values are not turned."""
-    ops._linalg_require_split_gauge(inner, 0.5 * (inner - inner.mH).sum(0), repeated)
+def _pull_eigh(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor, *, loose: bool) -> Tensor:
+    if grad_v is None:
+        slopes: Any = _shared(grad_w, w, 0, loose=loose)
+        return (V * slopes.unsqueeze(-2)).matmul(V.mH)
+    return V.matmul(_turned(w, grad_w, V.mH.matmul(grad_v), 0, loose=loose)).matmul(V.mH)
 
 
-def _rotated(A_t: Tensor, V: Tensor, UPLO: str) -> Tensor:
+def _rotated(A_t: Tensor, V: Tensor) -> Tensor:
     """Vᴴ Ȧ V with the Hermitian part of Ȧ."""
     return V.mH.matmul(0.5 * (A_t + A_t.mH)).matmul(V)
 
 
-def eigh_values_jvp(A: Tensor, A_t: Tensor, V: Tensor, UPLO: str, vectors: bool) -> Tensor:
+def eigh_values_jvp(
+    A: Tensor, A_t: Tensor, w: Tensor, V: Tensor, UPLO: str, vectors: bool
+) -> Tensor:
     """ẇ = diag(Vᴴ Ȧ V)."""
     if not vectors:
-        V = ops._linalg_eigh_generic(A, UPLO, A_t)[1]
-    values = _diagonal(_rotated(A_t, V, UPLO))
-    return values.real if values.is_complex() else values
+        w, V = ops._linalg_eigh(A, UPLO, True)
+    return _values_jvp(A_t, w, V, loose=is_fan(w))
 
 
-def eigh_vectors_jvp(A_t: Tensor, w: Tensor, V: Tensor, UPLO: str, vectors: bool) -> Tensor:
+def eigh_fan_values_jvp(A_t: Tensor, w: Tensor, V: Tensor) -> Tensor:
+    """As `eigh_values_jvp`, of a fan."""
+    return _values_jvp(A_t, w, V, loose=True)
+
+
+def _values_jvp(A_t: Tensor, w: Tensor, V: Tensor, *, loose: bool) -> Tensor:
+    values = _diagonal(_rotated(A_t, V))
+    return _shared(values.real if values.is_complex() else values, w, 0, loose=loose)
+
+
+def eigh_vectors_jvp(A_t: Tensor, w: Tensor, V: Tensor, vectors: bool) -> Tensor:
     """V̇ = V (F ∘ Vᴴ Ȧ V)."""
     if not vectors:
         return ops.zeros_like(V)
-    inner = _rotated(A_t, V, UPLO)
-    return V.matmul(inner * _tangent_factors(w))
+    if not is_fan(w):
+        w = _distinct(w, order_ahead(), 0)
+    return eigh_fan_vectors_jvp(A_t, w, V)
 
 
-def _tangent_factors(values: Tensor) -> Tensor:
-    return ops._linalg_inverse_gaps(_distinct(values))
+def eigh_fan_vectors_jvp(A_t: Tensor, w: Tensor, V: Tensor) -> Tensor:
+    """As `eigh_vectors_jvp`, of a fan."""
+    return V.matmul(_rotated(A_t, V) * ops._linalg_inverse_gaps(w))
+
+
+# --- general matrices ----------------------------------------------------------------------------
 
 
 def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
     """Ā = V⁻ᴴ (diag(w̄) + (X - Vᴴ V diag(Re X)) ∘ F*) Vᴴ,  X = Vᴴ V̄,  F[i,j] = 1/(w[j]-w[i])."""
-    if grad_w is None and grad_v is None:
-        return None
-    if is_limit(w):
-        return _pull_eig(grad_w, _without_length(grad_v, V), w, V)
-    V = ops._linalg_require_diagonalizable(V, w)
+    if is_fan(w) or (grad_w is None and grad_v is None):
+        return eig_fan_vjp(grad_w, grad_v, w, V)
+    V = ops._linalg_require_diagonalizable(V, w, closeness_in_graph(w, order_ahead() + 1))
     inner = _without_length(grad_v, V)
     if inner is not None:  # the phases of vectors are free: the diagonal must be 0
         inner = ops._linalg_require_split_gauge(inner, inner, w)
     return _pull_eig(grad_w, inner, w, V)
+
+
+def eig_fan_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
+    """As `eig_vjp`, of a fan."""
+    if grad_w is None and grad_v is None:
+        return None
+    return _pull_eig(grad_w, _without_length(grad_v, V), w, V)
 
 
 def _without_length(grad_v: Any, V: Tensor) -> Any:
@@ -125,17 +157,7 @@ def _pull_eig(grad_w: Any, inner: Any, w: Tensor, V: Tensor) -> Tensor:
     return ops._linalg_solve(V.mH, core.matmul(V.mH), False)[0]
 
 
-def eig_fan_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
-    """The sum of `eig_vjp` over a fan, in which none must grow on the way to its limit."""
-    if grad_w is None and grad_v is None:
-        return None
-    inner = _without_length(grad_v, V)
-    if inner is not None:  # loosely: the rounding errors of a third derivative have grown 1e3 times
-        ops._linalg_require_split_gauge(inner, 1e-3 * inner.sum(0), w.select(0, 0))
-    terms = _pull_eig(grad_w, inner, w, V)
-    weights = ops._spread_over_fan(ops.ones_like(terms.select(0, 0).detach()))
-    ops._linalg_require_no_pole(terms / weights)
-    return terms.sum(0)
+# --- singular values -----------------------------------------------------------------------------
 
 
 def svd_vjp(
@@ -158,29 +180,43 @@ def svd_vjp(
     if grad_u is None and grad_s is None and grad_vh is None:
         return None
     if not vectors:
-        U, S, Vh = ops._linalg_svd_generic(A, False, direction_of(A))
+        U, S, Vh = ops._linalg_svd(A, False, True)
+    return _pull_svd(grad_u, grad_s, grad_vh, U, S, Vh, loose=is_fan(S))
+
+
+def svd_fan_vjp(grad_u: Any, grad_s: Any, grad_vh: Any, U: Tensor, S: Tensor, Vh: Tensor) -> Any:
+    """As `svd_vjp`, of a fan."""
+    if grad_u is None and grad_s is None and grad_vh is None:
+        return None
+    return _pull_svd(grad_u, grad_s, grad_vh, U, S, Vh, loose=True)
+
+
+def _zeros_that_matter(U: Tensor, Vh: Tensor) -> int:
+    """As in kernels/linalg/clusters.py: how many singular values near 0 leave vectors open."""
+    return 2 if U.shape[-2] == Vh.shape[-1] and not U.is_complex() else 1
+
+
+def _pull_svd(
+    grad_u: Any, grad_s: Any, grad_vh: Any, U: Tensor, S: Tensor, Vh: Tensor, *, loose: bool
+) -> Tensor:
     k = S.shape[-1]
+    zeros = _zeros_that_matter(U, Vh)
     if grad_u is not None:
         grad_u = _fold(grad_u, U, k)
     grad_v = None if grad_vh is None else _fold(grad_vh.mH, Vh.mH, k)
     U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
     if grad_u is None and grad_v is None:
-        slopes: Any = grad_s
+        slopes: Any = _shared(grad_s, S, zeros, loose=loose)
         return (U * slopes.to(U.dtype).unsqueeze(-2)).matmul(Vh)
-    return _thin_svd_vjp(grad_u, grad_s, grad_v, U, S, Vh)
-
-
-def _thin_svd_vjp(
-    grad_u: Any, grad_s: Any, grad_v: Any, U: Tensor, S: Tensor, Vh: Tensor
-) -> Tensor:
     x = ops.zeros_like(Vh.matmul(Vh.mH)) if grad_u is None else U.mH.matmul(grad_u)
     y = ops.zeros_like(x) if grad_v is None else Vh.matmul(grad_v)
     difference = 0.5 * ((x - x.mH) - (y - y.mH))
-    core = _turned(S, grad_s, x + y) + difference * ops._linalg_inverse_sums(S)
-    result = U.matmul(core)
+    core = _turned(S, grad_s, x + y, zeros, loose=loose)
+    result = U.matmul(core + difference * ops._linalg_inverse_sums(S))
     if U.shape[-2] == Vh.shape[-1]:
         return result.matmul(Vh)
-    inverse = _inverse_values(S, _sizes(grad_u, grad_s, grad_v))
+    sizes = _sizes(grad_u, grad_s, grad_v)
+    inverse = _inverse_values(S, order_ahead() + 1, sizes, loose=loose)
     if grad_u is not None and U.shape[-2] > U.shape[-1]:
         result = result + (grad_u - U.matmul(x)) * inverse
     result = result.matmul(Vh)
@@ -196,42 +232,10 @@ def _sizes(grad_u: Any, grad_s: Any, grad_v: Any) -> Tensor:
     return total if grad_s is None else total + grad_s.detach().abs()
 
 
-def _inverse_values(S: Tensor, sizes: Any = None) -> Tensor:
-    """1/s for each column; 0 where s = 0 and nothing reaches it."""
-    if is_limit(S):
-        return ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
-    return ops._linalg_inverse_values(S, sizes).unsqueeze(-2)
-
-
-def svd_fan_vjp(
-    grad_u: Any, grad_s: Any, grad_vh: Any, A: Tensor, repeated: Tensor, U: Tensor, S: Tensor,
-    Vh: Tensor,
-) -> Any:  # fmt: skip
-    """The sum of `svd_vjp` over a fan, which must not turn the vectors of equal values.
-
-    Those of equal values turn together, U and V by one rotation; those of 0 each on their own, and
-    into the complement.
-    """
-    if grad_u is None and grad_s is None and grad_vh is None:
-        return None
-    k = S.shape[-1]
-    grad_u = None if grad_u is None else _fold(grad_u, U, k)
-    grad_v = None if grad_vh is None else _fold(grad_vh.mH, Vh.mH, k)
-    U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
-    if grad_u is None and grad_v is None:
-        slopes: Any = grad_s
-        return (U * slopes.to(U.dtype).unsqueeze(-2)).matmul(Vh).sum(0)
-    x = None if grad_u is None else U.mH.matmul(grad_u)
-    y = None if grad_v is None else Vh.matmul(grad_v)
-    _check_turn(x if y is None else y if x is None else x + y, repeated)
-    zero = (repeated <= 1e3 * finfo(S.dtype).eps * repeated.amax((-1,), True)).to(U.dtype)
-    for grad, basis, inner in ((grad_u, U, x), (grad_v, Vh.mH, y)):
-        if grad is not None:
-            _check_turn(zero.unsqueeze(-1) * inner * zero.unsqueeze(-2), ops.zeros_like(repeated))
-            beyond = (grad - basis.matmul(inner)) * zero.unsqueeze(-2)
-            what = "linalg_svd: the vectors of the singular value 0"
-            ops._require_gauge(grad, beyond.sum(0), what)
-    return _thin_svd_vjp(grad_u, grad_s, grad_v, U, S, Vh).sum(0)
+def _inverse_values(S: Tensor, order: int, sizes: Any = None, *, loose: bool) -> Tensor:
+    """1/s for each column; 0 where s = 0 and nothing reaches it, or nothing is checked."""
+    near = 0.0 if loose else closeness_in_graph(S, order)
+    return ops._linalg_inverse_values(S, sizes, near, loose).unsqueeze(-2)
 
 
 def _fold(grad: Tensor, Q: Tensor, count: int) -> Tensor:
@@ -254,30 +258,53 @@ def _frames(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> tuple[Tensor, Tens
     """
     inner = U.mH.matmul(A_t).matmul(Vh.mH)
     both, apart = 0.5 * (inner + inner.mH), 0.5 * (inner - inner.mH)
-    together = both * _tangent_factors(S)
+    together = both * ops._linalg_inverse_gaps(S)
     difference = apart * ops._linalg_inverse_sums(S)
     return together + difference, together - difference
 
 
-def svd_values_jvp(A: Tensor, A_t: Tensor, U: Tensor, Vh: Tensor, k: int, vectors: bool) -> Tensor:
+def svd_values_jvp(
+    A: Tensor, A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool
+) -> Tensor:
     """ṡ = Re diag(Uᴴ Ȧ V)."""
     if not vectors:
-        U, _, Vh = ops._linalg_svd_generic(A, False, A_t)
+        U, S, Vh = ops._linalg_svd(A, False, True)
+    return _singular_jvp(A_t, U, S, Vh, loose=is_fan(S))
+
+
+def svd_fan_values_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> Tensor:
+    """As `svd_values_jvp`, of a fan."""
+    return _singular_jvp(A_t, U, S, Vh, loose=True)
+
+
+def _singular_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, *, loose: bool) -> Tensor:
+    k, zeros = S.shape[-1], _zeros_that_matter(U, Vh)
     U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
     values = _diagonal(U.mH.matmul(A_t).matmul(Vh.mH))
-    return values.real if values.is_complex() else values
+    return _shared(values.real if values.is_complex() else values, S, zeros, loose=loose)
 
 
 def svd_left_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool) -> Tensor:
     """U̇ = U Ω + (1 - U Uᴴ) Ȧ V S⁻¹; the vectors beyond, U₂, move by -U U̇ᴴ U₂."""
     if not vectors:
         return ops.zeros_like(U)
+    return _left_jvp(A_t, U, S, Vh, loose=is_fan(S))
+
+
+def svd_fan_left_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> Tensor:
+    """As `svd_left_jvp`, of a fan."""
+    return _left_jvp(A_t, U, S, Vh, loose=True)
+
+
+def _left_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, *, loose: bool) -> Tensor:
     k = S.shape[-1]
+    if not loose:
+        S = _distinct(S, order_ahead(), _zeros_that_matter(U, Vh))
     U1, V1h = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
     turn, _ = _frames(A_t, U1, S, V1h)
     tangent = U1.matmul(turn)
     if U.shape[-2] > k:
-        pushed = A_t.matmul(V1h.mH) * _inverse_values(S)
+        pushed = A_t.matmul(V1h.mH) * _inverse_values(S, order_ahead(), loose=loose)
         tangent = tangent + pushed - U1.matmul(U1.mH.matmul(pushed))
     return _complete(tangent, U, k)
 
@@ -286,12 +313,23 @@ def svd_right_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool) 
     """V̇ as U̇ of Ȧᴴ, with Ψ in place of Ω."""
     if not vectors:
         return ops.zeros_like(Vh)
+    return _right_jvp(A_t, U, S, Vh, loose=is_fan(S))
+
+
+def svd_fan_right_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> Tensor:
+    """As `svd_right_jvp`, of a fan."""
+    return _right_jvp(A_t, U, S, Vh, loose=True)
+
+
+def _right_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, *, loose: bool) -> Tensor:
     k = S.shape[-1]
+    if not loose:
+        S = _distinct(S, order_ahead(), _zeros_that_matter(U, Vh))
     U1, V1 = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k).mH
     _, turn = _frames(A_t, U1, S, V1.mH)
     tangent = V1.matmul(turn)
     if Vh.shape[-1] > k:
-        pushed = A_t.mH.matmul(U1) * _inverse_values(S)
+        pushed = A_t.mH.matmul(U1) * _inverse_values(S, order_ahead(), loose=loose)
         tangent = tangent + pushed - V1.matmul(V1.mH.matmul(pushed))
     return _complete(tangent, Vh.mH, k).mH
 
@@ -305,12 +343,55 @@ def _complete(tangent: Tensor, Q: Tensor, count: int) -> Tensor:
 
 
 def matrix_exp_tangent(A: Tensor, tangent: Tensor) -> Tensor:
-    """The upper right block of exp [[A, E], [0, A]].  Najfeld and Havel 1995."""
+    """The upper right block of exp [[A, E], [0, A]].  Najfeld and Havel 1995.
+
+    It is linear in E, which is brought to a size that costs no digits.
+    """
     n = A.shape[-1]
     A, tangent = ops.broadcast_tensors([A, tangent])
-    top, bottom = ops.cat([A, tangent], -1), ops.cat([ops.zeros_like(A), A], -1)
+    if not n:
+        return tangent.clone()
+    size = ops.frexp(tangent.abs().amax((-2, -1), True).detach())[1]
+    small = ops.ldexp(tangent, -size)
+    top, bottom = ops.cat([A, small], -1), ops.cat([ops.zeros_like(A), A], -1)
     whole = ops.linalg_matrix_exp(ops.cat([top, bottom], -2))
-    return whole.narrow(-2, 0, n).narrow(-1, n, n)
+    return ops.ldexp(whole.narrow(-2, 0, n).narrow(-1, n, n), size)
+
+
+_ROOTS = 10  # square roots, after which a matrix is close to 1
+_GAUSS = (  # twice the places and the weights of Gauss and Legendre's rule on [0, 1]
+    (0.039710143502463824, 0.10122853629037706), (0.20333352258637327, 0.22238103445337443),
+    (0.474467590083671, 0.3137066458778869), (0.8165653575043502, 0.36268378337836166),
+    (1.1834346424956497, 0.36268378337836166), (1.525532409916329, 0.3137066458778869),
+    (1.7966664774136267, 0.22238103445337443), (1.9602898564975362, 0.10122853629037706),
+)  # fmt: skip
+
+
+def logm_tangent(X: Tensor, tangent: Tensor) -> Tensor:
+    """The derivative of X = log A = 2ˢ log B, with the roots B = exp (X/2ˢ), B², … A.
+
+    That of a root solves Sylvester's equation; log (1 + Y) = ∫ Y (1 + xY)⁻¹ dx. Roots are made of X,
+    and not of A, since they have to be on the same branches.  Al-Mohy, Higham and Relton 2013.
+    """
+    if not X.shape[-1]:
+        return tangent.clone()
+    roots = [ops.linalg_matrix_exp(X * 0.5**_ROOTS)]
+    for _ in range(1, _ROOTS):
+        roots.append(roots[-1].matmul(roots[-1]))
+    for root in reversed(roots):
+        tangent = ops._linalg_sylvester(root, root, tangent)
+    one = ops.eye(X.shape[-1], dtype=X.dtype)
+    total: Any = 0
+    for place, weight in _GAUSS:
+        inverse = ops.linalg_inv_ex(one + 0.5 * place * (roots[0] - one))[0]
+        total = total + (0.5 * weight) * inverse.matmul(tangent).matmul(inverse)
+    return 2.0**_ROOTS * total
+
+
+def sylvester_vjp(grad: Tensor, A: Tensor, B: Tensor, X: Tensor) -> tuple[Any, Any, Any]:
+    """A X + X B = Q:  Aᴴ Q̄ + Q̄ Bᴴ = X̄,  Ā = -Q̄ Xᴴ,  B̄ = -Xᴴ Q̄."""
+    grad_q = ops._linalg_sylvester(A.mH, B.mH, grad)
+    return -grad_q.matmul(X.mH), -X.mH.matmul(grad_q), grad_q
 
 
 def inverse_gaps_vjp(grad: Tensor, gaps: Tensor) -> Tensor:

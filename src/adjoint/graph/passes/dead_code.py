@@ -5,7 +5,7 @@ A node that draws random numbers stays: taking it out would change what the late
 
 from __future__ import annotations
 
-from adjoint.graph.facts import is_random
+from adjoint.graph.facts import acts
 from adjoint.graph.ir import Graph, Value
 
 
@@ -19,6 +19,6 @@ def eliminate_dead(graph: Graph) -> Graph:
             if value.uses or value in outputs:
                 break
         else:
-            if not is_random(node):
+            if not acts(node):
                 graph.discard(node)
     return graph

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.graph import typing
+from adjoint.graph.facts import acts
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value, substitute
 from adjoint.ops.operator import Operator, operator
 
@@ -28,8 +29,11 @@ class Rewriter:
         self.types = typing.Types()
 
     def run(self, rule: Rule) -> Graph:
-        """Walk, and put replacements everywhere; `eliminate_dead` removes what is then unused."""
+        """Walk, and put replacements everywhere; `eliminate_dead` removes what is then unused, but
+        for a node that draws or prints, which would do so beside its replacement: it goes at once.
+        """
         graph, replaced = self.graph, self.replaced
+        gone: list[Node] = []
         with graph.inserting_before(graph.first):
             for node in graph.nodes:
                 if replaced and not replaced.keys().isdisjoint(node.inputs()):
@@ -41,7 +45,10 @@ class Rewriter:
                     self.changes += 1
                     made = new if isinstance(new, (tuple, list)) else (new,)
                     replaced.update(zip(node.outputs, made, strict=True))
+                    gone += [node] if acts(node) else []
         graph.outputs = [replaced.get(o, o) if isinstance(o, Value) else o for o in graph.outputs]
+        for node in gone:
+            graph.remove(node)
         return graph
 
     def call(self, name: str, *args: Any) -> Value:

@@ -6,6 +6,7 @@ operator that is linear in all its tensors (the table says so) makes zeros of ze
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from adjoint.core.remembering import remembered
@@ -76,9 +77,19 @@ def _of_constant(tensor: Any) -> Any:
     first = tensor.value.reshape(-1)[0]
     if not (tensor.value == first).all():  # NaN is not even itself
         return None
+    if not first and any(map(_has_minus, tensor.value.reshape(-1).tolist())):
+        return None
     return _fitting(first.item() if tensor.value.dtype.kind != "V" else float(first))
 
 
 def _fitting(number: Any) -> Any:
-    """0 and 1 are what rules ask for; other numbers are rounded by their dtype, and left alone."""
-    return number if isinstance(number, (bool, int, float, complex)) and number in (0, 1) else None
+    """0 and 1 are what rules ask for; other numbers are rounded by their dtype, and left alone, and
+    so is -0.0, which is equal to 0 and another number.
+    """
+    if not isinstance(number, (bool, int, float, complex)) or number not in (0, 1):
+        return None
+    return None if _has_minus(number) else number
+
+
+def _has_minus(number: Any) -> bool:
+    return any(math.copysign(1, part) < 0 for part in (number.real, number.imag))

@@ -31,6 +31,7 @@ from adjoint.kernels.indexing.masked import (
     nonzero,
     nonzero_static,
     one_hot,
+    trusted,
     where,
     where_scalars,
 )

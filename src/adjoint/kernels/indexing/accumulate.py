@@ -9,7 +9,7 @@ import numpy as np
 from adjoint.checks.indexing import check_number
 from adjoint.core import dtypes
 from adjoint.core.errors import IndexOutOfRange
-from adjoint.core.promotion import check_integer, fit_number
+from adjoint.core.promotion import fit_number
 from adjoint.native import indexing as native
 from adjoint.native.copies import copied
 
@@ -53,8 +53,6 @@ def _refuse(what: str, value: Any, size: int, dim: int | None, low: int) -> None
 def fit(what: str, array: Array, value: Any) -> Any:
     """Return the number `value` as the dtype of `array` holds it."""
     check_number(what, array, value)
-    if array.dtype.kind in "iu":
-        check_integer(value, dtypes.of(array.dtype))
     return fit_number(value, dtypes.of(array.dtype))
 
 

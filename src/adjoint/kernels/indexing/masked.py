@@ -44,6 +44,11 @@ def where(condition: Array, self: Any, other: Any) -> Array:
     return choose(condition, np.asarray(self, dtype), np.asarray(other, dtype))
 
 
+def trusted(condition: Array, self: Array) -> Array:
+    """A copy of `self`; eager code has looked at the condition."""
+    return np.broadcast_to(self, np.broadcast_shapes(condition.shape, self.shape)).copy()
+
+
 def where_scalars(condition: Array, self: Any, other: Any) -> Array:
     """Return one of two numbers per element of the condition."""
     dtype = result_type(self, other).np

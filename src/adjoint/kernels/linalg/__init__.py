@@ -1,21 +1,44 @@
 """Kernels of the family `linalg`: arrays in, arrays out, on LAPACK through NumPy and SciPy."""
 
+from adjoint.kernels.linalg.deficits import (
+    lu_clusters,
+    lu_fan,
+    qr_clusters,
+    qr_fan,
+    require_rank,
+)
 from adjoint.kernels.linalg.determinants import adjugate, adjugate_tangent, det, slogdet
+from adjoint.kernels.linalg.exponential import matrix_exp
 from adjoint.kernels.linalg.factor import geqrf, householder_product, qr, require_gauge
+from adjoint.kernels.linalg.fans import (
+    eig_clusters,
+    eig_fan,
+    eigh_clusters,
+    eigh_fan,
+    svd_clusters,
+    svd_fan,
+)
 from adjoint.kernels.linalg.indefinite import ldl_factor_ex, ldl_layout, ldl_solve
-from adjoint.kernels.linalg.least import cdist, cross, lstsq, pdist, pinv_tangent
+from adjoint.kernels.linalg.least import (
+    cdist,
+    cross,
+    euclidean_dist_backward,
+    lstsq,
+    pdist,
+    pinv_tangent,
+)
+from adjoint.kernels.linalg.limits import fan_at_point, limit_of_fan, spread_over_fan
 from adjoint.kernels.linalg.lobpcg import lobpcg
 from adjoint.kernels.linalg.repeated import (
     inverse_gaps,
     inverse_sums,
     inverse_values,
-    limit_of_fan,
     require_diagonalizable,
     require_distinct,
-    require_no_pole,
     require_split_gauge,
-    spread_over_fan,
+    shared,
 )
+from adjoint.kernels.linalg.roots import logm, sqrtm, sylvester
 from adjoint.kernels.linalg.solve import (
     cholesky_ex,
     inv_ex,
@@ -24,15 +47,4 @@ from adjoint.kernels.linalg.solve import (
     solve,
     solve_triangular,
 )
-from adjoint.kernels.linalg.spectral import (
-    eig,
-    eig_fan,
-    eigh,
-    eigh_fan,
-    eigh_generic,
-    matrix_exp,
-    pinv,
-    svd,
-    svd_fan,
-    svd_generic,
-)
+from adjoint.kernels.linalg.spectral import eig, eigh, pinv, svd

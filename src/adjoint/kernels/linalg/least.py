@@ -13,6 +13,7 @@ from adjoint.core.promotion import result_type
 from adjoint.core.shapes import broadcast
 from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
+from adjoint.kernels.reduction.norms import quotient, vector_norm
 from adjoint.native import distance as native
 from adjoint.native.loops import Loops
 
@@ -115,6 +116,26 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
     return result
 
 
+def euclidean_dist_backward(grad: Array, x1: Array, x2: Array, cdist: Array) -> Array:
+    """Σⱼ W[i,j] (x[i] - y[j]) with W = D̄/D, and 0 where points coincide."""
+    batch = np.broadcast_shapes(cdist.shape[:-2], x1.shape[:-2])
+    if not x1.size or not x2.size:
+        return np.zeros((*batch, *x1.shape[-2:]), x1.dtype)
+    with np.errstate(all="ignore"):
+        middle = x2.mean(-2, keepdims=True)
+        x, y = x1 - middle, x2 - middle
+        weights = quotient(grad, cdist)
+        least, most = _WEIGHTS[x.dtype.char]
+        if not least < np.maximum.reduce(np.abs(weights), None) < most and grad.any():
+            size = np.asarray(max(np.maximum.reduce(np.abs(p), None) for p in (x, y)))
+            if np.isfinite(size) and size:
+                weights, x, y = grad * quotient(size, cdist), x / size, y / size
+        return np.asarray(weights.sum(-1, keepdims=True) * x - weights @ y)
+
+
+_WEIGHTS = {"f": (2.0**-60, 2.0**100), "d": (2.0**-500, 2.0**1000)}  # that have lost nothing
+
+
 def pdist(self: Array, p: float) -> Array:
     """The distances of all pairs of rows, the first with the others first."""
     check_points(self.shape, dtypes.of(self.dtype), p)
@@ -140,7 +161,44 @@ def _to_others(x: Array, first: int, last: int, p: float) -> Array:
     return np.where(np.isnan(wide).any(-1), np.nan, norms) if p == 0 else norms
 
 
+# Points whose largest coordinate is in between, and distances that are, have lost nothing, but for
+# pairs that are much nearer than the points are large.
+_SIZES = {"f": (2.0**-40, 2.0**60), "d": (2.0**-400, 2.0**500)}
+_PAIRS = 1 << 16  # that are looked at one by one together
+
+
 def _distances(a: Array, b: Array, p: float) -> Array:
+    if p in (0, 1, math.inf):
+        return _quick_distances(a, b, p)
+    found = _quick_distances(a, b, p)
+    least, most = _SIZES[a.dtype.char] if p == 2 else _OF_POWERS
+    if np.minimum.reduce(found, None) > least and np.maximum.reduce(found, None) < most:
+        return found
+    top = max(np.maximum.reduce(np.abs(x), None) for x in (a, b))
+    if not (least < top < most) and np.isfinite(top) and top:
+        exponent = np.frexp(top)[1]
+        near, others = np.ldexp(a, -exponent), np.ldexp(b, -exponent)
+        return np.ldexp(_pair_by_pair(near, others, p, _quick_distances(near, others, p)), exponent)
+    return _pair_by_pair(a, b, p, found)
+
+
+_OF_POWERS = (2.0**-16, 2.0**16)
+
+
+def _pair_by_pair(a: Array, b: Array, p: float, found: Array) -> Array:
+    """Distances with those again whose terms underflow though the points are large."""
+    least = _SIZES[a.dtype.char][0] if p == 2 else _SIZES[a.dtype.char][0] ** (2 / p)
+    size = np.abs(np.concatenate([a, b]))
+    if not ((size > 0) & (size < least)).any():  # differences of larger ones are no smaller
+        return found
+    i, j = np.nonzero(found < least)
+    for start in range(0, i.size, _PAIRS):
+        own = slice(start, start + _PAIRS)
+        found[i[own], j[own]] = vector_norm(a[i[own]] - b[j[own]], p, (1,), False, None)
+    return found
+
+
+def _quick_distances(a: Array, b: Array, p: float) -> Array:
     found = native.distances(a, b, p)
     if found is not None:
         return found

@@ -143,7 +143,7 @@ def lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, Arra
                 out[...], moved, code[...] = getrf(a)
                 swaps[0] = moved + 1
             else:
-                out[...], code[...] = _lu_without_pivots(a)
+                out[...], code[...] = lu_without_pivots(a)
     info = info[..., 0, 0]
     if check_errors and info.any():
         raise LinAlgError(
@@ -153,7 +153,8 @@ def lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, Arra
     return packed, pivots[..., 0, :], info
 
 
-def _lu_without_pivots(a: Array) -> tuple[Array, int]:
+def lu_without_pivots(a: Array) -> tuple[Array, int]:
+    """The packed factors of one matrix whose rows stay in order, and the first pivot that is 0."""
     a, info = a.copy(), 0
     for k in range(min(a.shape)):
         if a[k, k] == 0 and not info:

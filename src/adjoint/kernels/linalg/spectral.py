@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values, pseudo-inverses and exponentials."""
+"""Eigenvalues, singular values and pseudo-inverses."""
 
 # Capitals are matrices here, not constants.
 # pyright: reportConstantRedefinition=false
@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adjoint.core import dtypes
 from adjoint.core.errors import ValueRangeError
-from adjoint.core.infinitesimal import FAN
 from adjoint.kernels.linalg.common import Array, matrices, mH, square
-from adjoint.kernels.linalg.repeated import clusters, eig_step, repeat_over_fan, split, turn
 
 
 def eigh(A: Array, UPLO: str, compute_v: bool) -> tuple[Array, Array]:
@@ -71,85 +68,3 @@ def tolerance(top: Array, shape: tuple[int, ...], atol: Array | None, rtol: Arra
         rtol = np.where(np.asarray(atol) > 0, 0.0, default) if atol is not None else default
     bound = np.asarray(rtol) * top
     return bound if atol is None else np.maximum(np.asarray(atol), bound)
-
-
-def matrix_exp(self: Array) -> Array:
-    """Σ Aᵏ/k!."""
-    from scipy.linalg import expm
-
-    wide = self.astype(np.float32) if self.dtype in dtypes.REDUCED else self
-    square("linalg_matrix_exp(A)", wide)
-    if not self.size:
-        return self.copy()
-    return np.asarray(expm(wide)).astype(self.dtype)
-
-
-# ---- vectors of repeated values in general position -------------------------------------------
-
-
-def eigh_generic(A: Array, UPLO: str, direction: Array | None) -> tuple[Array, Array]:
-    """`eigh`, with the bases of repeated eigenvalues turned: Note [Repeated values]."""
-    values, vectors = eigh(A, UPLO, True)
-    for index, block in clusters(values):
-        V = vectors[(*index, slice(None), block)]
-        along = None if direction is None else mH(V) @ direction[index] @ V
-        vectors[(*index, slice(None), block)] = V @ turn(V.shape[-1], A.dtype, along)
-    return values, vectors
-
-
-def svd_generic(
-    A: Array, full_matrices: bool, direction: Array | None
-) -> tuple[Array, Array, Array]:
-    """`svd`, with the bases of repeated singular values, and those beyond them, turned."""
-    U, S, Vh = svd(A, full_matrices, True, None)
-    for index, block in clusters(S):
-        left, right = U[(*index, slice(None), block)], Vh[(*index, block)]
-        along = None if direction is None else -(mH(left) @ direction[index] @ mH(right))
-        Q = turn(left.shape[-1], A.dtype, along)
-        U[(*index, slice(None), block)], Vh[(*index, block)] = left @ Q, mH(Q) @ right
-    k = S.shape[-1]
-    if U.shape[-1] > k:
-        U[..., k:] = U[..., k:] @ turn(U.shape[-1] - k, A.dtype)
-    if Vh.shape[-2] > k:
-        Vh[..., k:, :] = mH(turn(Vh.shape[-2] - k, A.dtype)) @ Vh[..., k:, :]
-    return U, S, Vh
-
-
-def eigh_fan(
-    A: Array, UPLO: str, direction: Array | None, eigenvalues: Array, eigenvectors: Array
-) -> tuple[Array, Array]:
-    """Eigenvalues parted, for the same vectors: Note [Repeated values]."""
-    values = split(eigenvalues, descending=False, zeros=False)
-    return values, repeat_over_fan(eigenvectors, values)
-
-
-def svd_fan(
-    A: Array, full_matrices: bool, direction: Array | None, U: Array, S: Array, Vh: Array
-) -> tuple[Array, Array, Array]:
-    """Singular values parted from each other, and from 0 where there are vectors beyond them."""
-    values = split(S, descending=True, zeros=A.shape[-1] != A.shape[-2])
-    return repeat_over_fan(U, values), values, repeat_over_fan(Vh, values)
-
-
-def eig_fan(self: Array, eigenvalues: Array, eigenvectors: Array) -> tuple[Array, Array]:
-    """Eigenvalues and vectors of A + εD, with D in general position, in the order of A's.
-
-    Beside A the vectors are others, so they are computed; defective matrices have enough of them
-    there.
-    """
-    values = np.broadcast_to(eigenvalues, (FAN, *eigenvalues.shape)).copy()
-    vectors = np.broadcast_to(eigenvectors, (FAN, *eigenvectors.shape)).copy()
-    for index in np.ndindex(*self.shape[:-2]):
-        size = eig_step(eigenvalues[index], eigenvectors[index])
-        for k in range(FAN) if size else ():
-            beside = self[index] + (k + 1) * size * turn(self.shape[-1], self.dtype)
-            values[(k, *index)], vectors[(k, *index)] = _in_order(beside, eigenvalues[index])
-    return values, vectors
-
-
-def _in_order(A: Array, like: Array) -> tuple[Array, Array]:
-    from scipy.optimize import linear_sum_assignment
-
-    values, vectors = np.linalg.eig(A)
-    order = linear_sum_assignment(np.abs(like[:, None] - values))[1]
-    return values[order], vectors[:, order]

@@ -26,11 +26,15 @@ from adjoint.kernels.reduction.extrema import (
     unselect,
 )
 from adjoint.kernels.reduction.norms import (
+    directed,
     exp_difference,
+    exp_shares,
     finite_quotient,
+    length_backward,
     logsumexp,
     quotient,
     std,
+    std_backward,
     var,
     var_mean,
     vector_norm,

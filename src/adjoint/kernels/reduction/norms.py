@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -13,12 +14,18 @@ from adjoint.core.infinitesimal import infinitesimal, kinks
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import reduced, wrap_dims
 from adjoint.core.state import current
-from adjoint.kernels.reduction.common import Array, Dims, narrowed, widened
+from adjoint.kernels.reduction import scaling
+from adjoint.kernels.reduction.common import Array, Dims, narrowed, unreduce, widened
 from adjoint.kernels.reduction.large import powers, reduce, total
 from adjoint.kernels.reduction.sums import mean_dims
 from adjoint.native.loops import LARGE, Loops
 
-EXP_OF_DIFFERENCE = Loops("exp@({x} - {y})", "x", "y", function="exp")
+_AWAY = "({x} - {y})"
+_LEFT_OUT = f"(({{x}} - ({_AWAY} - ({_AWAY} - {{x}}))) - ({{y}} + ({_AWAY} - {{x}})))"
+EXP_OF_DIFFERENCE = Loops(  # as _exp_difference below
+    f"exp@({_AWAY}) * (1 + ({_LEFT_OUT} - {_LEFT_OUT} == 0 ? {_LEFT_OUT} : 0))",
+    "x", "y", function="exp",
+)  # fmt: skip
 _SQUARED_DIFFERENCE = Loops("({x} - {y}) * ({x} - {y})", "x", "y")
 
 
@@ -33,8 +40,8 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     if np.logical_and.reduce(finite, axis=None):
         terms = EXP_OF_DIFFERENCE(x, top) if x.size >= LARGE else None
         if terms is None:
-            terms = np.exp(x - top)
-        result = np.log(total(terms, axes, True)) + top
+            terms = _exp_difference(x, top)
+        result = _logarithm(total(terms, axes, True), terms, x, top, axes) + top
     else:
         top = np.where(finite, top, top.dtype.type(0))
         with np.errstate(all="ignore"):
@@ -42,9 +49,75 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     return narrowed(result if keepdim else result.squeeze(axes), self)
 
 
+_ALONE = 1.5  # a sum of terms up to 1 below which the largest is more than the others together
+
+
+def _logarithm(sums: Array, terms: Array, x: Array, top: Array, axes: tuple[int, ...]) -> Array:
+    """log Σ, where the largest term is 1, beside which small ones would vanish."""
+    if terms.dtype.kind == "c" or not np.minimum.reduce(sums, None) < _ALONE:
+        return np.log(sums)
+    largest = x == top
+    others = total(np.where(largest, terms.dtype.type(0), terms), axes, True)
+    others += np.add.reduce(largest, axis=axes, keepdims=True, dtype=terms.dtype) - 1
+    return np.where(sums < _ALONE, np.log1p(others), np.log(sums))
+
+
+def exp_shares(self: Array, top: Array, dim: Dims, keepdim: bool) -> Array:
+    """exp(x - t) / Σ exp(x - t); of what is -inf alone 0, of what is +inf evenly."""
+    axes = wrap_dims("logsumexp", dim, self.ndim)
+    x, near = widened(self), unreduce(widened(top), dim, self.shape, keepdim)
+    powers = EXP_OF_DIFFERENCE(x, near) if x.size >= LARGE and np.isfinite(top).all() else None
+    if powers is None:
+        powers = exp_difference(x, near)
+    sums = total(powers, axes, True)
+    with np.errstate(all="ignore"):
+        powers = np.divide(powers, np.where(sums == 0, powers.dtype.type(1), sums))
+    return narrowed(powers, self)
+
+
 def quotient(self: Array, other: Array) -> Array:
     """a / b, and 0 where b is 0."""
     return _divided(self, other, other == 0)
+
+
+def directed(self: Array, other: Array, norm: Array) -> Array:
+    """a · (b / c), and 0 where c is 0."""
+    return self * quotient(other, norm)
+
+
+def length_backward(grad: Array, self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
+    """x · (ȳ / y), or ȳ · (x / y) where the quotients of ȳ leave their range; 0 where y is 0."""
+    ratio = _ratio(grad, result)
+    if ratio is not None:
+        return self * unreduce(ratio, dim, self.shape, keepdim)
+    spread, norm = (unreduce(a, dim, self.shape, keepdim) for a in (grad, result))
+    return directed(spread, self, norm)
+
+
+def std_backward(grad: Array, self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
+    """The same of x - mean."""
+    mean = mean_dims(self, dim, True, None)
+    ratio = _ratio(grad, result) if self.size >= LARGE and self.dtype.char in "fd" else None
+    if ratio is not None:
+        scale = unreduce(ratio, dim, self.shape, keepdim)
+        found = _SCALED_DIFFERENCE(self, mean, scale)
+        if found is not None:
+            return found
+    return length_backward(grad, _differences(self, mean), result, dim, keepdim)
+
+
+_SCALED_DIFFERENCE = Loops("({x} - {m}) * {r}", "x", "m", "r")
+
+
+def _ratio(grad: Array, result: Array) -> Array | None:
+    """ȳ / y, where that is as good as numbers that are divided first."""
+    with np.errstate(all="ignore"):
+        ratio = np.asarray(grad / result)
+    return ratio if scaling.is_safe(np.abs(ratio), _RATIOS[ratio.real.dtype]) else None
+
+
+_FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
+_RATIOS = {t.np: (float(dtypes.finfo(t).tiny), float(dtypes.finfo(t).max)) for t in _FLOATS}
 
 
 def finite_quotient(self: Array, other: Array) -> Array:
@@ -69,11 +142,23 @@ def _divided(self: Array, other: Array, skip: Array) -> Array:
 def exp_difference(self: Array, other: Array) -> Array:
     """exp(a - b), where two equal infinities give 0 if negative and 1 if positive (not NaN)."""
     with np.errstate(all="ignore"):
-        result = np.exp(self - other)
+        result = _exp_difference(self, other)
     if np.isfinite(other).all():
         return result
     same = (self.real == other.real) & np.isinf(other.real)
     return np.where(same, (other.real > 0).astype(result.dtype), result)
+
+
+def _exp_difference(a: Array, b: Array) -> Array:
+    """The difference to twice the precision, since exp turns its digits into magnitude."""
+    if a.dtype.kind == "c":
+        return np.exp(a - b)
+    if a.dtype != np.float64:
+        return np.exp(np.subtract(a, b, dtype=np.float64)).astype(a.dtype)
+    difference = a - b
+    moved = difference - a
+    lost = (a - (difference - moved)) - (b + moved)
+    return np.exp(difference) * (1 + np.where(np.isfinite(lost), lost, 0))
 
 
 def _checked_norm_dtype(self: Array, dtype: DType | None) -> Array:
@@ -99,7 +184,9 @@ def vector_norm(self: Array, ord: float, dim: Dims, keepdim: bool, dtype: DType 
     x = widened(source)
     if ord == 2 and not dim and not keepdim:
         flat = x.ravel()
-        return narrowed(np.sqrt(np.vdot(flat, flat).real), source)
+        square: Any = np.vdot(flat, flat).real
+        if scaling.is_safe(square):
+            return narrowed(np.sqrt(square), source)
     axes = wrap_dims("linalg_vector_norm", dim, self.ndim)
     if ord < 0 or ord == math.inf:
         for axis in axes:
@@ -111,12 +198,11 @@ def vector_norm(self: Array, ord: float, dim: Dims, keepdim: bool, dtype: DType 
 
 
 def _power_norm(x: Array, p: float, axes: tuple[int, ...], keepdim: bool) -> Array:
-    found = powers(p, x, axes, keepdim)
-    if found is not None:
-        return np.sqrt(found) if p == 2 else found
     if p == 2:
-        squares = x * x if x.dtype.kind == "f" else x.real * x.real + x.imag * x.imag
-        return np.sqrt(total(squares, axes, keepdim))
+        return _length(x, axes, keepdim)
+    if p == 1:
+        found = powers(p, x, axes, keepdim)
+        return total(np.abs(x), axes, keepdim) if found is None else found
     size = np.abs(x)
     if p == math.inf:
         return reduce(np.maximum, size, axes, keepdim)
@@ -124,9 +210,38 @@ def _power_norm(x: Array, p: float, axes: tuple[int, ...], keepdim: bool) -> Arr
         return reduce(np.minimum, size, axes, keepdim)
     if p == 0:
         return np.add.reduce(size != 0, axis=axes, dtype=size.dtype, keepdims=keepdim)
-    if p == 1:
-        return total(size, axes, keepdim)
-    return total(size**p, axes, keepdim) ** (1.0 / p)
+    sums = total(size**p, axes, keepdim)
+    if not scaling.is_safe(sums, _IN_THE_MIDDLE):
+        exponent = scaling.exponents(size, axes)
+        if exponent is not None:
+            sums = total(scaling.scaled(size, -exponent) ** p, axes, keepdim)
+            return np.ldexp(sums ** (1.0 / p), scaling.without(exponent, axes, keepdim))
+    return sums ** (1.0 / p)
+
+
+# Beyond, the rounding error of 1/p is multiplied by the logarithm of the sum.
+_IN_THE_MIDDLE = (2.0**-32, 2.0**32)
+
+
+def _length(x: Array, axes: tuple[int, ...], keepdim: bool, degrees: float = 1) -> Array:
+    """√(Σ |x|² / degrees), in two passes where squares leave their range."""
+    sums = _squares(x, axes, keepdim)
+    if not scaling.is_safe(sums):
+        exponent = scaling.exponents(x, axes)
+        if exponent is not None:
+            sums = _squares(scaling.scaled(x, -exponent), axes, keepdim)
+            length = np.sqrt(sums if degrees == 1 else sums / degrees)
+            return np.ldexp(length, scaling.without(exponent, axes, keepdim))
+    return np.sqrt(sums if degrees == 1 else sums / degrees)
+
+
+def _squares(x: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
+    """Σ |x|²."""
+    found = powers(2, x, axes, keepdim)
+    if found is not None:
+        return found
+    squares = x * x if x.dtype.kind == "f" else x.real * x.real + x.imag * x.imag
+    return total(squares, axes, keepdim)
 
 
 def var(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
@@ -142,11 +257,30 @@ def var_mean(
 
 
 def std(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
-    """The square root of `var`."""
-    return narrowed(np.sqrt(_variance("std", self, dim, correction, keepdim)), self)
+    """The square root of the variance, which may be beyond all numbers itself."""
+    centred, axes, degrees = _centred("std", self, dim, correction)
+    sums = _squared(centred, axes, keepdim)
+    if degrees and not scaling.is_safe(sums):
+        return narrowed(_length(_differences(*centred), axes, keepdim, degrees), self)
+    return narrowed(np.sqrt(_shared(sums, degrees)), self)
 
 
 def _variance(what: str, self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
+    centred, axes, degrees = _centred(what, self, dim, correction)
+    sums = _squared(centred, axes, keepdim)
+    if degrees and not scaling.is_safe(sums):
+        exponent = scaling.exponents(_differences(*centred), axes)
+        if exponent is not None:
+            away = scaling.scaled(_differences(*centred), -exponent)
+            twice = 2 * scaling.without(exponent, axes, keepdim)
+            return np.ldexp(_squares(away, axes, keepdim) / degrees, twice)
+    return _shared(sums, degrees)
+
+
+def _centred(
+    what: str, self: Array, dim: Dims, correction: float | None
+) -> tuple[tuple[Array, Array], tuple[int, ...], float]:
+    """Numbers and their mean over `dim`, the axes, and the degrees of freedom."""
     if self.dtype.kind in "biu":
         raise DtypeError(f"{what}: needs floating point or complex, got {dtypes.of(self.dtype)}")
     axes = wrap_dims(what, dim, self.ndim)
@@ -154,11 +288,25 @@ def _variance(what: str, self: Array, dim: Dims, correction: float | None, keepd
     count = math.prod(x.shape[a] for a in axes)
     degrees = max(count - (1 if correction is None else correction), 0)
     mean = total(x, axes, True) / count if count else x.dtype.type(0)
+    return (x, mean), axes, degrees
+
+
+def _differences(x: Array, mean: Array) -> Array:
+    with np.errstate(all="ignore"):
+        return x - mean
+
+
+def _squared(centred: tuple[Array, Array], axes: tuple[int, ...], keepdim: bool) -> Array:
+    """Σ |x - mean|²."""
+    x, mean = centred
     squares = _SQUARED_DIFFERENCE(x, mean) if x.size >= LARGE else None
     if squares is None:
-        centred = x - mean
-        squares = centred.real**2 + centred.imag**2 if x.dtype.kind == "c" else centred * centred
-    sums = total(squares, axes, keepdim)
+        away: Array = x - mean
+        squares = away.real**2 + away.imag**2 if x.dtype.kind == "c" else away * away
+    return total(squares, axes, keepdim)
+
+
+def _shared(sums: Array, degrees: float) -> Array:
     if degrees:
         return sums / degrees
     with np.errstate(all="ignore"):

@@ -16,6 +16,7 @@ from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast, parts_for
 from adjoint.core.shapes import wrap_dims
+from adjoint.kernels.reduction import products
 from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, at_once, reduce, total, whole_total
 from adjoint.native import reduction as native
@@ -114,7 +115,11 @@ def _mean(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
 def prod_all(self: Array, dtype: DType | None) -> Array:
     """The product of all elements."""
     if dtype is None and self.dtype.char in NATIVE:
-        return reduce(np.multiply, self, None, False)
+        found = np.asarray(reduce(np.multiply, self, None, False))
+        axes = tuple(range(self.ndim))
+        if products.may_be_lost(found, self, axes):
+            return products.product(self, axes, False)
+        return found
     return _accumulate("prod", np.multiply, self, None, False, dtype)
 
 
@@ -138,6 +143,8 @@ def other_factors(self: Array, dim: int | None) -> Array:
         np.multiply.accumulate(x[:-1], axis=0, out=before[1:])
         np.multiply.accumulate(x[:0:-1], axis=0, out=after[-2::-1])
     before *= after
+    if x.dtype.char in NATIVE and len(x) > 2 and products.may_be_lost(before, x, (0,)):
+        before = products.other_factors(x)
     result = (
         before.reshape(self.shape) if dim is None or self.ndim == 0 else before.swapaxes(dim, 0)
     )
@@ -154,11 +161,17 @@ def _other_factors(x: Array, axis: int) -> Array | None:
     first, last = ((*[slice(None)] * axis, part) for part in (slice(None, -1), slice(1, None)))
     result[last] = before[first]
     result[first] *= after[last]
+    if products.may_be_lost(result, x, (axis,)):
+        return np.moveaxis(products.other_factors(np.moveaxis(x, axis, 0)), 0, axis)
     return result
 
 
 def prod_dim(self: Array, dim: int, keepdim: bool, dtype: DType | None) -> Array:
     """The product over one dimension."""
     if dtype is None and self.dtype.char in NATIVE and -self.ndim <= dim < self.ndim:
-        return reduce(np.multiply, self, (dim,), keepdim)
+        found = np.asarray(reduce(np.multiply, self, (dim,), keepdim))
+        axes = (dim % self.ndim,)
+        if products.may_be_lost(found, self, axes):
+            return products.product(self, axes, keepdim)
+        return found
     return _accumulate("prod", np.multiply, self, (dim,), keepdim, dtype)

@@ -15,7 +15,7 @@ from adjoint.checks.creation import check_fill
 from adjoint.core import dtypes
 from adjoint.core.dtypes import INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError
-from adjoint.core.promotion import check_integer, fit_number, parts_for
+from adjoint.core.promotion import fit_number, parts_for
 from adjoint.core.shapes import Spec, broadcast, show
 from adjoint.core.storage import strides_in_elements
 from adjoint.kernels.shape.copies import in_format
@@ -160,7 +160,6 @@ def fill(self: Array, value: Any) -> Array:
     else:
         check_fill(dtype, value)
     if isinstance(value, int) and dtype.category == INTEGER:
-        check_integer(value, dtype)
         value = fit_number(value, dtype)
     result = np.empty_like(self)
     with np.errstate(all="ignore"):  # an infinity is no integer, and no reason to warn

@@ -181,5 +181,4 @@ def unfold(self: Array, dimension: int, size: int, step: int) -> Array:
         return self.reshape(1)[:size]
     stride = self.strides[dim]
     strides = (*self.strides[:dim], stride * step, *self.strides[dim + 1 :], stride)
-    overlaps = size > step and shape[dim] > 1
-    return strided(self, shape, strides, writeable=not overlaps)
+    return strided(self, shape, strides)

@@ -4,19 +4,15 @@ Each derivative that has no accurate formula in other operators is an operator o
 argument n for the order, so that the next derivative is the same operator with n + 1.
 """
 
-from adjoint.kernels.special.airy import airy_ai, airy_ai_slope
+from adjoint.kernels.special.airy import airy_derivative
 from adjoint.kernels.special.bessel import (
     bessel,
     bessel_i_derivative,
     bessel_j_derivative,
     bessel_k_derivative,
     bessel_y_derivative,
-    function,
     i0e_derivative,
-    i1e,
     i1e_derivative,
-    k1,
-    scaled_k1,
     scaled_k_derivative,
 )
 from adjoint.kernels.special.common import named
@@ -29,6 +25,7 @@ from adjoint.kernels.special.elementary import (
     sinc_derivative,
     spherical_bessel_j0,
     spherical_bessel_j0_derivative,
+    x_log_x,
     xlog1py,
     xlogy,
 )

@@ -15,6 +15,8 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ValueRangeError
+from adjoint.core.promotion import NUMBERS, element
+from adjoint.kernels import from_c
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -58,6 +60,7 @@ def in_double(compute: Callable[..., Any], *operands: Any) -> Array:
     arrays = [x for x in operands if isinstance(x, np.ndarray)]
     dtype = arrays[0].dtype
     require_real("special functions", dtype)
+    operands = tuple(as_operand(x, dtype) for x in operands)
     shape = arrays[0].shape if len(arrays) == 1 else np.broadcast_shapes(*(x.shape for x in arrays))
     flat = [np.broadcast_to(x, shape).reshape(-1) if hasattr(x, "shape") else x for x in operands]
     result = np.empty(math.prod(shape), dtype)
@@ -68,23 +71,40 @@ def in_double(compute: Callable[..., Any], *operands: Any) -> Array:
     return result.reshape(shape)
 
 
+def as_operand(x: Any, dtype: np.dtype[Any]) -> Any:
+    """An array as it is; a number rounded to the dtype of the arrays, as a tensor of one would be:
+    what computes in float64 would take all of its digits.
+    """
+    return x if isinstance(x, np.ndarray) else element(x, dtypes.of(dtype))
+
+
+def from_text(name: str, *operands: Any) -> Array:
+    """Return C's function of that name (`native/special/*.c`), by its Python text; operands are
+    arrays and numbers for its real arguments and whole numbers for the others.
+    """
+
+    def compute(*given: Any) -> Array:
+        reals = iter(given)
+        return from_c.computed(name, *(x if type(x) is int else next(reals) for x in operands))
+
+    return in_double(compute, *(x for x in operands if type(x) is not int))
+
+
 def named(name: str, part: int, *operands: Any) -> Array:
     """Return one result of SciPy's function of that name."""
     return ufunc(name, *operands, part=part)
 
 
 def ufunc(name: str, *operands: Any, part: int = 0) -> Array:
-    """Return SciPy's function of that name; float16 and bfloat16 go through float32.
-
-    Numbers are rounded to the dtype of the arrays, as tensors are: SciPy would compute in float64.
-    """
+    """Return SciPy's function of that name; float16 and bfloat16 go through float32."""
     from scipy import special
 
     arrays = [x for x in operands if isinstance(x, np.ndarray)]
     dtype = arrays[0].dtype
     require_real(name, dtype)
-    with np.errstate(over="ignore"):
-        operands = tuple(x if isinstance(x, np.ndarray) else dtype.type(x) for x in operands)
+    operands = tuple(
+        dtype.type(as_operand(x, dtype)) if type(x) in NUMBERS else x for x in operands
+    )
     if dtype in dtypes.REDUCED:
         operands = tuple(x.astype(np.float32) if hasattr(x, "astype") else x for x in operands)
     function = getattr(special, name, None)
@@ -145,16 +165,11 @@ def halves(x: Array) -> tuple[Array, Array]:
     return high, x - high
 
 
-def exp_of_square(x: Array, factor: float) -> Array:
-    """exp(factor · x²) for a power of two `factor`, the square to twice the precision.
+def exp_of_square(x: Array, factor: float, shift: Any = 0.0) -> Array:
+    """exp(factor · x² + shift) for a power of two `factor`, the square to twice the precision.
 
     Rounding x² alone would cost x² ulp: 700 of them before the result underflows.
     """
     square, rest = exact_product(x, x)
     rest = np.where(np.isfinite(rest), rest, 0)
-    return np.exp(factor * square) * (1 + factor * rest)
-
-
-def exp_over(power: Array, x: Array) -> Array:
-    """exp(power) / x, also where exp(power) underflows on its own."""
-    return np.where(power < -600, np.exp(power - np.log(x)), np.exp(power) / x)
+    return np.exp(factor * square + shift) * (1 + factor * rest)

@@ -28,6 +28,10 @@ def xlogy(self: Any, other: Any) -> Array:
     return ufunc("xlogy", self, other)
 
 
+def x_log_x(self: Array) -> Array:
+    return ufunc("xlogy", self, self)
+
+
 def xlog1py(self: Any, other: Any) -> Array:
     return ufunc("xlog1py", self, other)
 

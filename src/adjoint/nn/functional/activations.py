@@ -178,7 +178,7 @@ def tanhshrink(input: Tensor) -> Tensor:
     >>> ad.nn.functional.tanhshrink(ad.tensor([-1.0, 2.0]))
     tensor([-0.2384,  1.0360])
     """
-    return input - input.tanh()
+    return input - input.tanh() if input.is_complex() else ops._tanhshrink(input)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -188,7 +188,7 @@ def softsign(input: Tensor) -> Tensor:
     >>> ad.nn.functional.softsign(ad.tensor([-1.0, 2.0]))
     tensor([-0.5000,  0.6667])
     """
-    return input / (input.abs() + 1)
+    return input / (input.abs() + 1) if input.is_complex() else ops._softsign(input)
 
 
 def _dimension(what: str, input: Tensor, dim: int | None) -> int:

@@ -272,7 +272,8 @@ def gaussian_nll_loss(
     given = _variance_of(input, var)
     variance = given + (given.clamp_min(eps) - given).detach()
     difference = input - target
-    losses = (variance.log() + difference * difference / variance) * 0.5
+    # no factor is larger than the product
+    losses = variance.log() * 0.5 + difference * (difference * 0.5 / variance)
     return _reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
 

@@ -509,11 +509,20 @@ def _norm(
         return largest(input.abs() * sign, kernels, steps, 0, 1, ceil_mode) * sign
     pool = getattr(ops, f"avg_pool{dims}d")
     average = lambda x: pool(x, kernels, steps, 0, ceil_mode)
-    total = average(input.pow(norm_type)) * math.prod(kernels)
     if norm_type == 1:
-        return total
+        return average(input) * math.prod(kernels)
+    size = _largest(input)
+    total = average((input / size).pow(norm_type)) * math.prod(kernels)
     zeros = total == 0 if norm_type % 2 == 0 else average(input.detach().abs()) == 0
-    return ops.where(zeros, 0, ops.where(zeros, 1, total).pow(1 / norm_type))
+    return ops.where(zeros, 0, ops.where(zeros, 1, total).pow(1 / norm_type)) * size
+
+
+def _largest(input: Tensor) -> Tensor:
+    """The largest |x|, whose powers would leave the range; 1 where that is 0 or no number."""
+    if not input.numel():
+        return ops.ones((), dtype=input.dtype)
+    top = input.detach().abs().amax()
+    return top.masked_fill((top == 0) | ~top.isfinite(), 1)
 
 
 def lp_pool1d(

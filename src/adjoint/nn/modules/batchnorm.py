@@ -13,6 +13,7 @@ from adjoint.nn.modules.lazy import LazyModuleMixin
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
 from adjoint.nn.parameter import UninitializedBuffer, UninitializedParameter
+from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 
 __all__ = [
@@ -108,9 +109,8 @@ class _BatchNorm(_NormBase):
         self._check_input_dim(input)
         counts = self.training and self.track_running_stats
         count = self.num_batches_tracked if counts else None
-        average = 0.0 if self.momentum is None else self.momentum
-        if count is not None and self.momentum is None:  # the mean of all batches so far
-            average = 1.0 / (float(count) + 1.0)
+        if count is not None and self.momentum is None:
+            return self._averaging(input, count)
         tracking = not self.training or self.track_running_stats
         result = functional.batch_norm(
             input,
@@ -119,11 +119,25 @@ class _BatchNorm(_NormBase):
             self.weight,
             self.bias,
             self.training or (self.running_mean is None and self.running_var is None),
-            average,
+            0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
         if count is not None:
             count.add_(1)
+        return result
+
+    def _averaging(self, input: Tensor, count: Tensor) -> Tensor:
+        """The result; running statistics become the means over all batches so far, whose number a
+        traced function does not know.
+        """
+        running = (self.running_mean, self.running_var)
+        own = [ops.zeros_like(t) for t in running]
+        result = functional.batch_norm(input, *own, self.weight, self.bias, True, 1.0, self.eps)
+        count.add_(1)
+        if input.numel():
+            with no_grad():
+                for old, new in zip(running, own, strict=True):
+                    old.lerp_(new, count.to(old.dtype).reciprocal())
         return result
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from adjoint import func
 from adjoint.compiler.attributes import key_of
-from adjoint.compiler.compiled import Compiled
-from adjoint.compiler.compiled import compile as compile_function
+from adjoint.compiler.compiled import Compiled, compiled_on_tensors
 from adjoint.core.places import warn
 from adjoint.nn.modules.hooks import Hooks
 from adjoint.tensor.modes import no_grad
@@ -44,7 +43,7 @@ class CompiledForward:
         program = self.programs.get(seen)
         if program is not None:
             return self._run(program, args, kwargs)
-        program = compile_function(self._pure, verbose=self.verbose)
+        program = compiled_on_tensors(self._pure, self.verbose)
         before = self._attributes()
         result = self._run(program, args, kwargs)
         after = self._attributes()

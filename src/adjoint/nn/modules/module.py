@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from adjoint.core.errors import AdjointError
 from adjoint.core.importing import imported
-from adjoint.nn.modules import hooks
+from adjoint.nn.modules import backward_hooks, hooks, members
 from adjoint.nn.modules.conversions import Conversions
 from adjoint.nn.modules.hooks import (
     EVERYWHERE,
@@ -144,6 +144,11 @@ class Module(Hooked, States, Conversions):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+# Annotations of the files below name the class, which typing.get_type_hints looks up there.
+for below in (members, backward_hooks):
+    vars(below)["Module"] = Module
 
 
 def _has_hooks(tables: Any) -> bool:

@@ -250,8 +250,8 @@ class _SpectralNorm(Module):
     def _iterate(self, matrix: Tensor, count: int) -> None:
         """Bring u and v nearer to the singular vectors of the largest singular value."""
         for _ in range(count):
-            self._u.copy_(normalize(matrix @ self._v, dim=0, eps=self.eps))
-            self._v.copy_(normalize(matrix.mH @ self._u, dim=0, eps=self.eps))
+            self._u.copy_(normalize(ops.mv(matrix, self._v), dim=0, eps=self.eps))
+            self._v.copy_(normalize(ops.mv(matrix.mH, self._u), dim=0, eps=self.eps))
 
     def forward(self, weight: Tensor) -> Tensor:
         """Return the weight divided by its largest singular value, as it is estimated."""
@@ -261,7 +261,7 @@ class _SpectralNorm(Module):
         if self.training:
             self._iterate(matrix, self.n_power_iterations)
         u, v = self._u.clone(), self._v.clone()  # later calls change them, backward needs these
-        return weight / ops.vdot(u, matrix @ v)
+        return weight / ops.vdot(u, ops.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         """Return the value itself, whose norm may be another one."""

@@ -9,6 +9,7 @@ import numpy as np
 from adjoint.core.dtypes import bool_, finfo
 from adjoint.core.errors import ArgumentError
 from adjoint.numpy.conversion import Array, Number, common, common_numbers
+from adjoint.numpy.dressing import dressed_like, made_like
 from adjoint.numpy.words import ad, places_of
 from adjoint.tensor.tensor import Tensor
 
@@ -50,27 +51,28 @@ def select(conditions: list[Tensor], choices: list[Tensor], default: Any) -> Ten
     return result
 
 
-def piecewise(x: Tensor, conditions: Any, functions: Any, *args: Any, **keywords: Any) -> Tensor:
+def piecewise(given: Any, conditions: Any, functions: Any, *args: Any, **keywords: Any) -> Tensor:
     """Of each element the function whose condition is the last to hold; one more is the default."""
+    x = Array(given)
     if isinstance(conditions, (list, tuple)) and (not conditions or np.ndim(conditions[0])):
-        given = [Array(c).to(bool_) for c in conditions]
+        masks = [Array(c).to(bool_) for c in conditions]
     else:
         rows = Array(conditions).to(bool_)
-        given = [rows] if rows.ndim == x.ndim else list(rows.unbind(0))
-    if len(functions) not in (len(given), len(given) + 1):
+        masks = [rows] if rows.ndim == x.ndim else list(rows.unbind(0))
+    if len(functions) not in (len(masks), len(masks) + 1):
         raise ArgumentError(
-            f"piecewise: {len(given)} conditions need as many functions, or one more"
+            f"piecewise: {len(masks)} conditions need as many functions, or one more"
         )
-    default = functions[len(given)] if len(functions) > len(given) else 0
-    result = _value(default, x, args, keywords)
-    for condition, function in zip(given, functions):
-        result = ad.where(condition, _value(function, x, args, keywords), result)
-    return result.to(x.dtype)
 
+    def value(function: Any) -> Tensor:
+        seen = dressed_like(given, x)
+        found = function(seen, *args, **keywords) if callable(function) else function
+        return Array(found).to(x.dtype).expand(x.shape)
 
-def _value(function: Any, x: Tensor, args: Any, keywords: Any) -> Tensor:
-    found = function(x, *args, **keywords) if callable(function) else function
-    return Array(found).to(x.dtype).expand(x.shape)
+    result = value(functions[len(masks)] if len(functions) > len(masks) else 0)
+    for mask, function in zip(masks, functions):
+        result = ad.where(mask, value(function), result)
+    return made_like(given, result.to(x.dtype))
 
 
 def interpolated(x: Tensor, xp: Tensor, fp: Tensor, left: Any, right: Any, period: Any) -> Tensor:

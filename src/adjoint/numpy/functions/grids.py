@@ -8,7 +8,9 @@ import numpy as np
 
 from adjoint.core.errors import ArgumentError
 from adjoint.numpy.conversion import Array, common
+from adjoint.numpy.dressing import Arguments
 from adjoint.numpy.words import ad, made
+from adjoint.tensor.arrays import array_of
 from adjoint.tensor.tensor import Tensor
 
 
@@ -22,7 +24,9 @@ class Joiner:
         parts = list(key) if isinstance(key, tuple) else [key]
         if isinstance(parts[0], str):
             return self._told(parts.pop(0))[tuple(parts)]
-        return ad.cat(list(common(*map(self._part, parts))), self.axis)
+        given = Arguments()
+        parts = given.tensors(parts)
+        return given.dressed(ad.cat(list(common(*map(self._part, parts))), self.axis))
 
     def _part(self, entry: Any) -> Tensor:
         a = made(np.r_[entry]) if isinstance(entry, slice) else Array(entry)
@@ -52,7 +56,9 @@ class Grid:
 
     def __getitem__(self, key: Any) -> Any:
         found = self.theirs[key]
-        return tuple(made(f) for f in found) if isinstance(found, tuple) else made(found)
+        if isinstance(found, tuple):
+            return tuple(array_of(made(f)) for f in found)
+        return array_of(made(found))
 
 
 r_, c_ = Joiner(0, 1, -1), Joiner(-1, 2, 0)

@@ -10,6 +10,7 @@ from adjoint.core.dtypes import bool_
 from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.numpy.conversion import Array, Dtype, Number, common_numbers, floating
 from adjoint.numpy.words import ad, made
+from adjoint.tensor.arrays import array_of as array_of
 from adjoint.tensor.tensor import Tensor
 
 

@@ -8,35 +8,39 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError
-from adjoint.core.pytrees import flatten, unflatten
 from adjoint.numpy.conversion import Array
+from adjoint.numpy.dressing import dressed_like, made_like
 from adjoint.numpy.words import dims_of
+from adjoint.tensor.structures import undressed
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.vectorize import vmap
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Tensor, *args: Any, **keywords: Any
+    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **keywords: Any
 ) -> Tensor:
     """A function of vectors, of all vectors along a dimension at once."""
-    (d,) = dims_of(axis, arr.ndim)
-    moved = arr.movedim(d, -1)
+    a = Array(arr)
+    (d,) = dims_of(axis, a.ndim)
+    moved = a.movedim(d, -1)
     left = moved.shape[:-1]
     rows = moved.reshape((-1, moved.shape[-1]))
-    found = vmap(lambda row: Array(func1d(row, *args, **keywords)))(rows)
+    found = vmap(lambda row: Array(func1d(dressed_like(arr, row), *args, **keywords)))(rows)
     found = found.reshape((*left, *found.shape[1:]))
     for i in range(found.ndim - len(left)):
         found = found.movedim(len(left) + i, d + i)
-    return found
+    return made_like(arr, found)
 
 
-def apply_over_axes(func: Callable[..., Any], a: Tensor, axes: Any) -> Tensor:
+def apply_over_axes(func: Callable[..., Any], a: Any, axes: Any) -> Tensor:
     """A function of an array and a dimension, for one dimension after the other."""
+    result = Array(a)
     for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
-        found = Array(func(a, axis))
-        a = found if found.ndim == a.ndim else found.unsqueeze(axis)
-    return a
+        found = Array(func(dressed_like(a, result), axis))
+        result = found if found.ndim == result.ndim else found.unsqueeze(axis)
+    return dressed_like(a, result)
 
 
 def vectorize(
@@ -63,17 +67,17 @@ def vectorize(
         def of_elements(*elements: Tensor) -> Any:
             given = list(args)
             for i, element in zip(places, elements, strict=True):
-                given[i] = element
-            return pyfunc(*given, **keywords)
+                given[i] = dressed_like(args[i], element)
+            return pytrees.map(undressed, pyfunc(*given, **keywords))
 
         if not shape:
-            return of_elements(*arrays)
+            return pytrees.map(lambda v: made_like(args[places[0]], v), of_elements(*arrays))
         tails = [a.shape[a.ndim - n :] for a, n in zip(arrays, inner, strict=True)]
         found = vmap(of_elements)(
             *(a.expand([*shape, *t]).reshape([-1, *t]) for a, t in zip(arrays, tails, strict=True))
         )
-        leaves, tree = flatten(found)
-        return unflatten(tree, [v.reshape((*shape, *v.shape[1:])) for v in leaves])
+        like = args[places[0]]
+        return pytrees.map(lambda v: made_like(like, v.reshape((*shape, *v.shape[1:]))), found)
 
     vectorized.__name__ = getattr(pyfunc, "__name__", "vectorized")
     vectorized.__doc__ = doc or pyfunc.__doc__

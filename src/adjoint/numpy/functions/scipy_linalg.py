@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.errors import ValueRangeError
+from adjoint.core.errors import DependsOnValues, ValueRangeError
 from adjoint.numpy.conversion import Array, common
+from adjoint.numpy.functions import linalg as of_numpy
 from adjoint.numpy.functions.linalg import one_triangle as one_triangle
-from adjoint.numpy.functions.linalg import solve as solution
 from adjoint.numpy.words import ad
+from adjoint.ops.fans import is_in_graph
 from adjoint.tensor.tensor import Tensor
 
-_ROOT_STEPS = 20  # of Newton's method for a square root, which doubles its digits at each one
+solution = of_numpy.solve
 
 
 def columns(b: Tensor) -> Tensor:
@@ -46,21 +47,45 @@ def solve_triangular(
 
 def solve_sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:
     """The solution of a x + x b = q, as one system of all its elements."""
-    a, b, q = common(a, b, q)
-    rows, across = (ad.eye(m.shape[-1], dtype=q.dtype) for m in (a, b))
-    system = ad.kron(a, across) + ad.kron(rows, b.mT)
-    return solution(system, q.reshape(-1)).reshape(q.shape)
+    return ad._linalg_sylvester(*common(a, b, q))
 
 
 def sqrtm(A: Tensor) -> Tensor:
-    """The principal square root, by the iteration of Denman and Beavers (1976)."""
-    root, inverse = A, ad.eye(A.shape[-1], dtype=A.dtype)
-    for _ in range(_ROOT_STEPS):
-        root, inverse = (
-            (root + ad.linalg_inv(inverse)) / 2,
-            (inverse + ad.linalg_inv(root)) / 2,
-        )
-    return root
+    """The principal square root; complex if A has a negative eigenvalue."""
+    return ad._linalg_sqrtm(_as_wide_as_its_root(A))
+
+
+def logm(A: Tensor, disp: Any) -> Any:
+    """The principal logarithm; complex if A has a negative eigenvalue."""
+    if disp is not None and not disp:
+        raise ValueRangeError("logm: disp=False also estimates an error, which adjoint does not")
+    return ad._linalg_logm(_as_wide_as_its_root(A))
+
+
+def polar(a: Tensor, side: str) -> tuple[Tensor, Tensor]:
+    """The factors U and P of a = U P, or of a = P U for side='left'; P is positive semidefinite."""
+    if side not in ("left", "right"):
+        raise ValueRangeError(f"polar: side={side!r} is one of 'left', 'right'")
+    w, s, vh = ad.linalg_svd(a, False)
+    basis = vh.mH if side == "right" else w
+    return ad.matmul(w, vh), ad.matmul(basis * s, basis.mH)
+
+
+def _as_wide_as_its_root(A: Tensor) -> Tensor:
+    """A complex matrix where the root of a real one is not real, as SciPy's result is.
+
+    The values of a traced matrix, or of one inside vmap, are not known: there the result is real,
+    or NaN.
+    """
+    if A.is_complex() or not A.size(-1) or is_in_graph(A):
+        return A
+    try:
+        known = A.detach().array
+    except DependsOnValues:
+        return A
+    values = np.linalg.eigvals(np.asarray(known, np.float64))
+    negative = (values.real < 0) & (values.imag == 0)
+    return A.to(A.dtype.to_complex()) if negative.any() else A
 
 
 def toeplitz(c: Tensor, r: Any) -> Tensor:

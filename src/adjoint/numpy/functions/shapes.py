@@ -10,8 +10,10 @@ import numpy as np
 from adjoint.core.dtypes import float64, int64
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.numpy.conversion import Array, common
+from adjoint.numpy.dressing import VIEW, on_arrays, outermost
 from adjoint.numpy.functions.reductions import quantiles
-from adjoint.numpy.words import ad, dims_of, lined, made, reduced
+from adjoint.numpy.words import ad, dims_of, in_order, lined, made, reduced
+from adjoint.tensor.arrays import ndarray
 from adjoint.tensor.tensor import Tensor
 
 
@@ -34,6 +36,40 @@ def squeezed(a: Tensor, axis: Any) -> Tensor:
     if any(a.shape[d] != 1 for d in dims):
         raise ShapeError(f"squeeze: axis {axis} of shape {tuple(a.shape)} has not size 1")
     return a.squeeze(dims)
+
+
+def raveled(a: Any, order: Any) -> Any:
+    """The elements in a row: a view if they are stored in that order, else a copy."""
+    if not isinstance(a, ndarray):
+        return in_a_row(outermost(a), order)
+    layout = a.stored_as()
+    if layout is None or layout.flags.c_contiguous:
+        return in_a_row(a, order)
+    return in_a_row(a.copy(), order)
+
+
+in_a_row = on_arrays(lambda a, order: ad.contiguous(in_order(a, order)).reshape(-1), VIEW)
+
+
+def reversed_along(m: Any, axis: Any) -> Any:
+    """The elements in reverse order along dimensions; of an array a view, as NumPy's is."""
+    a = m if isinstance(m, ndarray) else outermost(m)
+    dims = list(dims_of(axis, a.ndim))
+    return a.mirrored(dims) if isinstance(a, ndarray) else ad.flip(a, dims)
+
+
+def rot90(m: Any, k: int, axes: Any) -> Any:
+    """The array turned in a plane, k times by 90 degrees; a view as above."""
+    a = m if isinstance(m, ndarray) else outermost(m)
+    first, second = dims_of(tuple(axes), a.ndim)
+    turns = k % 4
+    if turns == 0:
+        return a.viewed(a.value, ()) if isinstance(a, ndarray) else a
+    if turns == 2:
+        return reversed_along(a, (first, second))
+    if turns == 1:
+        return reversed_along(a, second).swapaxes(first, second)
+    return reversed_along(a.swapaxes(first, second), second)
 
 
 def triangle(shape: Any) -> tuple[int, ...]:

@@ -12,8 +12,10 @@ from adjoint.core import pytrees
 from adjoint.core.errors import GradError, MissingRule
 from adjoint.core.state import current
 from adjoint.tensor import dispatch, forward, levels
+from adjoint.tensor.arrays import Operands
 from adjoint.tensor.function import eager, on_levels
 from adjoint.tensor.function.context import FunctionContext, FunctionNode
+from adjoint.tensor.home import Height
 from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.subclasses import SubclassInterpreter
 from adjoint.tensor.tape import Rule
@@ -125,6 +127,10 @@ class Function:
         if keywords or cls.has("setup_context"):
             args, keywords = _positional(cls, args, keywords)
         top = dispatch.topmost(args)
+        if top is not None and top.height >= Height.NUMBER:
+            operands = Operands()
+            found = cls.apply(*operands.tensors(args), **keywords)
+            return operands.arrays_of(found) if operands.arrays else found
         if top is not None:
             top = dispatch.topmost(_with_history(cls, args))
         if top is not None and dispatch.regions:

@@ -28,8 +28,12 @@ from adjoint.testing.laws.derivatives import (
     tangents_add_up,
 )
 from adjoint.testing.laws.graphs import decomposition_equals_kernel, has_both, traced_equals_eager
-from adjoint.testing.laws.selections import unselected_elements_have_no_gradient
+from adjoint.testing.laws.selections import (
+    unselected_elements_have_no_gradient,
+    what_stands_still_has_no_tangent,
+)
 from adjoint.testing.laws.values import (
+    drawing_is_declared,
     inputs_are_untouched,
     layout_does_not_matter,
     shape_rule_is_right,
@@ -50,11 +54,13 @@ LAWS: dict[str, Callable[[Case], None]] = {
         jvp_is_adjoint_of_vjp,
         tangents_add_up,
         unselected_elements_have_no_gradient,
+        what_stands_still_has_no_tangent,
         vmap_equals_loop,
         shape_rule_is_right,
         traced_equals_eager,
         decomposition_equals_kernel,
         inputs_are_untouched,
+        drawing_is_declared,
         shared_memory_is_known,
         layout_does_not_matter,
     )
@@ -117,9 +123,11 @@ def laws_of(case: Case) -> Iterator[str]:
             yield "second_order_equals_differences"
     if derivatives:
         yield from ("jvp_is_adjoint_of_vjp", "tangents_add_up")
-        few = case.number < 4 and case.dtype.name == "float64"  # it runs in six modes
+        few = case.number < 4 and case.dtype.name == "float64"  # they run in six modes
         if case.row.selects == "some" and few:
             yield "unselected_elements_have_no_gradient"
+        if case.row.selects and few and case.number < 2 and not case.row.random:
+            yield "what_stands_still_has_no_tangent"
     if case.dtype.name in ("float64", "complex128"):
         yield "vmap_equals_loop"
     yield from ("shape_rule_is_right", "traced_equals_eager")
@@ -127,7 +135,7 @@ def laws_of(case: Case) -> Iterator[str]:
     if not case.reads_memory:
         yield "layout_does_not_matter"
     if case.dtype.name == "float64":
-        yield "shared_memory_is_known"
+        yield from ("drawing_is_declared", "shared_memory_is_known")
     if has_both(case.row):
         yield "decomposition_equals_kernel"
 

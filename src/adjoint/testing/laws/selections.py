@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import adjoint as ad
+from adjoint.core.errors import DependsOnValues
 from adjoint.testing.jacobians import Array, Call, array_of, tensor_of
 from adjoint.testing.laws.case import Case, assert_close, depends_on_values, random_like
 
@@ -35,6 +36,51 @@ def unselected_elements_have_no_gradient(case: Case) -> None:
             expected = mode(partial(_inner, outer, values, selected, _smooth), points, along)
             got = mode(partial(_inner, outer, values, selected, _steep), points, along)
         except ad.graph.TraceError:
+            assert depends_on_values(case), f"{case.title}: cannot be traced"
+            continue
+        for number, (a, b) in enumerate(zip(got, expected, strict=True)):
+            assert_close(f"{case.title}: {name}, result {number}", array_of(a), array_of(b))
+
+
+def what_stands_still_has_no_tangent(case: Case) -> None:
+    """An infinite derivative after an element that does not move with the inputs is not seen.
+
+    Each result y becomes √(y − y₀ + s), with s = 0 at the elements that do not move with the inputs
+    and 1 at the others, and must differentiate as d/2 − d²/8 with d = y − y₀ where it moves.
+    """
+    values = [np.array(array_of(t)) for t in Call.of(case.run, case.arguments).inputs]
+    call = Call.of(case.run, case.arguments)
+    start = [tensor_of(x) for x in values]
+    outputs = call([t.clone().requires_grad_() for t in start])
+    flowing = [k for k, t in enumerate(outputs) if t.requires_grad]
+    base = {k: array_of(outputs[k].detach()) for k in flowing}
+    if not flowing or any(np.iscomplexobj(y) or not np.isfinite(y).all() for y in base.values()):
+        return
+    ones = tuple(map(ad.ones_like, start))
+    chosen = lambda *given: [call(given)[k] for k in flowing]
+    moving = ad.jvp(chosen, tuple(start), ones)[1]
+    live = {
+        k: np.asarray(array_of(t != 0), base[k].dtype) for k, t in zip(flowing, moving, strict=True)
+    }
+    generator = np.random.default_rng(1)
+    along = tuple(tensor_of(random_like(x, generator)) for x in values)
+    seeds = {k: tensor_of(random_like(y, generator)) for k, y in base.items()}
+
+    def through(shift: Function, *points: Any) -> Any:
+        found = call(points)
+        return sum(
+            (
+                shift(found[k] - tensor_of(base[k]) + tensor_of(live[k]), tensor_of(live[k]))
+                * seeds[k]
+            ).sum()
+            for k in flowing
+        )
+
+    for name, mode in _FORWARD.items():
+        try:
+            expected = mode(partial(through, _smooth), start, along)
+            got = mode(partial(through, _steep), start, along)
+        except (ad.graph.TraceError, DependsOnValues):
             assert depends_on_values(case), f"{case.title}: cannot be traced"
             continue
         for number, (a, b) in enumerate(zip(got, expected, strict=True)):
@@ -97,4 +143,25 @@ _MODES: dict[str, Function] = {
     "reverse over reverse": lambda f, points, along: _gradients(_slope(f, along))(*points),
     "forward over reverse": lambda f, points, along: ad.jvp(_gradients(f), tuple(points), along)[1],
     "traced reverse mode": lambda f, points, along: ad.trace(_gradients(f), *points)(*points),
+}
+
+
+def _push(function: Function, along: Any) -> Function:
+    """The derivative of a function along a direction, by forward mode."""
+    return lambda *points: ad.jvp(function, tuple(points), along)[1]
+
+
+def _pushed_in_a_batch(function: Function, points: Any, along: Any) -> Any:
+    push = lambda *directions: ad.jvp(function, tuple(points), directions)[1]
+    return [ad.vmap(push, randomness="same")(*[ad.stack([d, 2 * d]) for d in along])]
+
+
+_FORWARD: dict[str, Function] = {
+    "forward mode": lambda f, points, along: [_push(f, along)(*points)],
+    "vmap of forward mode": _pushed_in_a_batch,
+    "reverse mode": lambda f, points, along: _gradients(f)(*points),
+    "forward over forward": lambda f, points, along: [_push(_push(f, along), along)(*points)],
+    "reverse over forward": lambda f, points, along: _gradients(_push(f, along))(*points),
+    "forward over reverse": lambda f, points, along: ad.jvp(_gradients(f), tuple(points), along)[1],
+    "traced forward mode": lambda f, points, along: [ad.trace(_push(f, along), *points)(*points)],
 }

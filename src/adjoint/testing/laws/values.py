@@ -79,6 +79,15 @@ def inputs_are_untouched(case: Case) -> None:
         )
 
 
+def drawing_is_declared(case: Case) -> None:
+    """An operator that draws random numbers says so: passes and loops run no such node twice."""
+    before = array_of(ad.get_rng_state()).tobytes()
+    case.outputs()
+    assert case.row.random or array_of(ad.get_rng_state()).tobytes() == before, (
+        f"{case.title}: it draws random numbers, and its row does not say `random: True`"
+    )
+
+
 def shared_memory_is_known(case: Case) -> None:
     """Tensors on the same memory share their counter of writes, so that no write goes unnoticed."""
     arguments = case.arguments

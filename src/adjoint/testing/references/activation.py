@@ -141,6 +141,19 @@ def halves(x: Array, dim: int) -> tuple[Array, Array]:
     return first, 0.5 * (1 + np.tanh(second / 2))
 
 
+def gelu_gate(x: float, slope: bool) -> float:
+    v = math.sqrt(8 / math.pi) * (x + 0.044715 * x**3)
+    return logistic(v) * (logistic(-v) if slope else 1)
+
+
+def mish_derivative(x: float, n: int) -> float:
+    """The second one, from tanh and the logistic function."""
+    assert n == 2
+    t, s = math.tanh(math.log1p(math.exp(min(x, 40.0)))), logistic(x)
+    slope = (1 - t * t) * s
+    return 2 * slope + x * (slope * logistic(-x) - 2 * t * s * slope)
+
+
 def gated(x: Array, dim: int = -1) -> Array:
     first, gate = halves(x, dim)
     return first * gate
@@ -223,4 +236,12 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "softmax": share, "_softmax": share, "special_softmax": share,
     "log_softmax": log_share, "_log_softmax": log_share, "special_log_softmax": log_share,
     "_softmax_backward_data": share_slope, "_log_softmax_backward_data": log_share_slope,
+    "_softmax_gradient": share_slope, "_log_softmax_gradient": log_share_slope,
+    "_softsign": each(lambda x: x / (1 + abs(x))), "_tanhshrink": each(lambda x: x - math.tanh(x)),
+    "_logistic": each(
+        lambda x, beta, slope: logistic(beta * x) * (logistic(-beta * x) if slope else 1)
+    ),
+    "_exp_of_quotient": each(lambda x, divisor: math.exp(x / divisor)),
+    "_gelu_gate": each(gelu_gate),
+    "_mish_derivative": each(mish_derivative),
 }  # fmt: skip

@@ -51,6 +51,12 @@ def power(x: Number, y: Number) -> Number:
     return NAN if is_real and isinstance(result, complex) else result
 
 
+def inverse_power(y: float, x: float, n: int, sine: bool) -> float:
+    """A part of (x - iy)⁻ⁿ, 0 at the origin."""
+    value = complex(x, -y) ** -n if x or y else 0j
+    return value.imag if sine else value.real
+
+
 def logarithm(base: float) -> Callable[..., Any]:
     """To a base; the bases 2 and 10 have functions of their own for real numbers."""
     real = math.log2 if base == 2 else math.log10 if base == 10 else math.log
@@ -210,7 +216,22 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "arctan": both(math.atan, cmath.atan), "arcsinh": both(math.asinh, cmath.asinh),
     "arccosh": both(math.acosh, cmath.acosh), "arctanh": both(math.atanh, cmath.atanh),
     "atan2": each(math.atan2), "arctan2": each(math.atan2),
-    "_atan2_slope": each(lambda y, x: x / (x * x + y * y) if x or y else 0.0),
+    "_inverse_power": each(inverse_power),
+    "_hypot_slope": each(lambda f, x, y: f * math.cos(math.atan2(y, x)) if x or y else 0.0),
+    "_one_less_square": each(lambda x: 1 - x * x), "_atan_slope": each(lambda x: 1 / (1 + x * x)),
+    "_atan_decay": each(lambda x: x / (1 + x * x)),
+    "_asinh_slope": both(lambda x: math.cos(math.atan(x)), lambda x: 1 / cmath.sqrt(1 + x * x)),
+    "_tanh_slope": both(lambda x: math.cosh(x) ** -2 if abs(x) < 300 else 0.0,
+                        lambda x: 1 - cmath.tanh(x) ** 2),
+    "_share": each(lambda a, b, binary: logistic((a - b) * (math.log(2) if binary else 1))),
+    "_share_slope": each(
+        lambda a, b, binary: logistic((a - b) * (math.log(2) if binary else 1))
+        * logistic((b - a) * (math.log(2) if binary else 1))
+    ),
+    "_power_derivative": each(
+        lambda x, p, n: math.prod(p - k for k in range(n)) * power(x, p - n)
+    ),
+    "_exponential_derivative": each(lambda x, base, n: math.log(base) ** n * base**x),
     "deg2rad": each(math.radians), "rad2deg": each(math.degrees),
     "abs": each(abs), "absolute": each(abs), "sign": each(sign), "sgn": each(complex_sign),
     "angle": each(angle), "copysign": each(math.copysign),

@@ -213,7 +213,8 @@ def exact() -> dict[str, Callable[..., Any]]:
         "_sinc_derivative": at(lambda x, n: mp.diff(mp.sincpi, x, int(n))),
         "_spherical_bessel_j0_derivative": at(lambda x, n: mp.diff(mp.sinc, x, int(n))),
         **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
-        "special_airy_ai": at(mp.airyai), "_airy_ai_slope": at(lambda x: mp.airyai(x, 1)),
+        "special_airy_ai": at(mp.airyai),
+        "_airy_ai_derivative": at(lambda x, n: mp.airyai(x, int(n))),
     }  # fmt: skip
 
 

@@ -218,6 +218,14 @@ def log_softmax_backwards(make: Make) -> Samples:
     yield Sample(make(), make(), 0, make.dtype, name="0-d")
 
 
+@sampler("_softmax_gradient", "_log_softmax_gradient")
+def softmax_gradients(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    for shape, dim in (((2, 3), 1), ((3, 2), 0)):
+        yield Sample(make(*shape), make(*shape), dim, make.dtype, name=f"along {dim}")
+
+
 @sampler("_masked_softmax")
 def masked(make: Make) -> Samples:
     if make.is_complex:

@@ -72,7 +72,8 @@ def samples(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
         values = {a.name: draw(*shapes[i % len(shapes)]) for i, a in enumerate(tensors)}
         yield build(values | fixed, name=name)
     views = [draw(3, 2).t(), draw(3, 4)[:, ::2].t(), draw(2, 3)]
-    layout = {a.name: views[i % 3] for i, a in enumerate(tensors)}
+    views += [draw(3, 2).t() for _ in tensors[3:]]  # the same tensor twice has one gradient
+    layout = {a.name: view for a, view in zip(tensors, views, strict=False)}
     yield build(layout | fixed, name="non-contiguous")
     optional = {a.name: NUMBERS[a.type.base] for a in others if _may_vary(a)}
     if optional:

@@ -27,13 +27,25 @@ def _bools(values: Any) -> Any:
 # ---- conditions and masks ---------------------------------------------------------------------
 
 
-@sampler("where.self")
+@sampler("where.self", "_mostly")
 def conditions(make: Any) -> Samples:
     yield Sample(make.bool(2, 3), make(2, 3), make(2, 3), name="plain")
     yield Sample(make.bool(3), make(2, 1), make(), name="broadcast")
     yield Sample(_bools(True), make(), make(), name="0-d")
     yield Sample(make.bool(0, 2), make(2), make(0, 2), name="empty")
     yield Sample(make.bool(3, 2).t(), make(3, 2).t(), make(2, 3), name="transposed")
+
+
+@sampler("_times")
+def products_or_zero(make: Any) -> Samples:
+    yield Sample(make(2, 3), make(3), name="broadcast")
+    zeros = make.like([0.0, 1.0, 0.0])
+    yield Sample(zeros, make.like([np.inf, 2.0, 3.0]), name="infinite", kink=True)
+
+
+@sampler("_trusted")
+def trusted(make: Any) -> Samples:
+    yield Sample(_bools([True, True]), make(3, 2), name="all")
 
 
 @sampler("where.ScalarOther")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
-from adjoint.core.infinitesimal import FAN
+from adjoint.core.fans import FAN
 from adjoint.testing.samples import Sample, sampler
 
 Samples = Iterator[Sample]
@@ -49,21 +49,33 @@ def gaps(make: Any) -> Samples:
     yield Sample(make.like([]), name="empty")
 
 
-@sampler("_linalg_inverse_sums", "_linalg_require_distinct")
+@sampler("_linalg_inverse_sums")
 def sums(make: Any) -> Samples:
     yield Sample(make.like([0.5, 1.0, 2.5]), name="plain")
     yield Sample(make.like([[0.5, 1.0], [3.0, 1.0]]), name="batch")
 
 
+@sampler("_linalg_require_distinct")
+def distinct_values(make: Any) -> Samples:
+    yield Sample(make.real(make.like([0.5, 1.0, 2.5])), 0.01, 0, name="plain")
+    yield Sample(make.real(make.like([[1.0, 0.5], [3.0, 1.0]])), 0.01, 1, name="batch")
+
+
+@sampler("_linalg_require_rank")
+def triangles(make: Any) -> Samples:
+    yield Sample(make.like([[2.0, 1.0], [0.0, 0.5]]), 0.01, name="plain")
+    yield Sample(make.like([[[1.0, 3.0, 0.5], [0.0, 1.0, 2.0]]]), 0.0, name="wide")
+
+
 @sampler("_linalg_inverse_values")
 def inverse_values(make: Any) -> Samples:
-    yield Sample(make.like([2.5, 1.0, 0.5]), None, name="plain")
-    yield Sample(make.like([[1.0, 0.5], [3.0, 1.0]]), make(2, 2), name="batch")
+    yield Sample(make.like([2.5, 1.0, 0.5]), None, 0.0, False, name="plain")
+    yield Sample(make.like([[1.0, 0.5], [3.0, 1.0]]), make(2, 2), 0.01, False, name="batch")
 
 
 @sampler("_linalg_require_diagonalizable")
 def bases(make: Any) -> Samples:
-    yield Sample(make.invertible(2, 2), make.like([0.5, 2.0]), name="plain")
+    yield Sample(make.invertible(2, 2), make.like([0.5, 2.0]), 0.01, name="plain")
 
 
 # Fans do not depend on the matrix, which only receives their derivative: differences see nothing.
@@ -73,7 +85,7 @@ def fans_of_eigenvalues(make: Any) -> Samples:
         return
     for name, A in (("plain", make.hermitian(3, 3)), ("batch", make.hermitian(2, 2, 2))):
         w, V = ops.linalg_eigh(A.detach())
-        yield Sample(A, "L", None, w, V, name=name, kink=True)
+        yield Sample(_for_all(A), "L", True, w, V, 0.01, name=name, kink=True)
 
 
 @sampler("_linalg_svd_fan")
@@ -82,19 +94,11 @@ def fans_of_singular_values(make: Any) -> Samples:
         return
     for name, A in (("square", make.invertible(3, 3)), ("tall", make.invertible(4, 2))):
         U, S, Vh = ops.linalg_svd(A.detach(), False)
-        yield Sample(A, False, None, U, S, Vh, name=name, kink=True)
+        yield Sample(_for_all(A), False, True, None, U, S, Vh, 0.01, name=name, kink=True)
 
 
-@sampler("_limit_of_fan", "_linalg_require_no_pole")
-def along_fans(make: Any) -> Samples:
-    yield Sample(make.like(np.linspace(1.0, 2.0, FAN)), name="vector")
-    yield Sample(make.like(np.linspace(1.0, 2.0, 6 * FAN).reshape(FAN, 2, 3)), name="matrices")
-
-
-@sampler("_spread_over_fan")
-def across_fans(make: Any) -> Samples:
-    yield Sample(make(), name="0-d")
-    yield Sample(make(2, 3), name="matrix")
+def _for_all(A: Any) -> Any:
+    return A.detach().expand((FAN, *A.shape)).clone().requires_grad_(A.requires_grad)
 
 
 @sampler("_linalg_require_split_gauge")
@@ -135,6 +139,20 @@ def least_squares(make: Any) -> Samples:
 def least_squares_core(make: Any) -> Samples:
     yield Sample(make.invertible(4, 2), make(4, 3), 1e-12, name="tall")
     yield Sample(make.invertible(2, 3), make(2, 2, 1), 1e-12, name="broadcast wide")
+
+
+@sampler("_linalg_sqrtm", "_linalg_logm")
+def matrices_with_roots(make: Any) -> Samples:
+    yield Sample(make.invertible(3, 3) + 4 * ops.eye(3, dtype=make.dtype), name="plain")
+    yield Sample(make.invertible(2, 2, 2) + 4 * ops.eye(2, dtype=make.dtype), name="batch")
+
+
+@sampler("_linalg_sylvester")
+def sylvester_equations(make: Any) -> Samples:
+    a, b = make.invertible(3, 3), make.invertible(2, 2)
+    shift = [4 * ops.eye(n, dtype=make.dtype) for n in (3, 2)]
+    yield Sample(a + shift[0], b + shift[1], make(3, 2), name="plain")
+    yield Sample(a + shift[0], b + shift[1], make(2, 3, 2), name="broadcast")
 
 
 @sampler("linalg_matrix_exp", "matrix_exp")
@@ -271,6 +289,17 @@ def pair_distances(make: Any) -> Samples:
     for p in (2.0, 1.0, 2.5, math.inf):
         yield Sample(make.distinct(4, 2), p, name=f"p {p}")
     yield Sample(make(1, 2), 2.0, name="one point")
+
+
+@sampler("_euclidean_dist_backward")
+def gradients_of_euclidean_distances(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    x, y = make(3, 2), make(4, 2)
+    yield Sample(make(3, 4), x, y, make(3, 4).abs() + 1, name="plain")
+    yield Sample(make(2, 3, 4), x, make(2, 4, 2), make(2, 3, 4).abs() + 1, name="batches")
+    yield Sample(make(0, 4), make(0, 2), y, make(0, 4), name="no points")
+    yield Sample(make(3, 4), x, y, make.like(np.zeros((3, 4))), name="coinciding", kink=True)
 
 
 @sampler("_cdist_backward")

@@ -133,6 +133,14 @@ def fused_rms_norm_backwards(make: Make) -> Samples:
     yield Sample(make(2, 3), x, (3,), rstd, make(3), (True, True), name="both", kink=True)
 
 
+@sampler("_rms_norm_backward", "_rms_norm_input_backward")
+def rms_norm_gradients(make: Make) -> Samples:
+    x = make(2, 3)
+    rstd = ad.ops._fused_rms_norm(x.detach(), (3,), None, 0.1)[1]
+    yield Sample(make(2, 3), x, (3,), rstd, make(3), name="weight", kink=True)
+    yield Sample(make(2, 3), x, (3,), rstd, None, name="no weight", kink=True)
+
+
 # --- batches and groups --------------------------------------------------------------------------
 
 

@@ -103,6 +103,28 @@ def quotients(make: Make) -> Iterator[Sample]:
     yield Sample(make(2), make.like([0.0, 2.0]), kink=True, name="zero")
 
 
+@sampler("_directed")
+def directed(make: Make) -> Iterator[Sample]:
+    yield Sample(make(3, 4), make(3, 4), make(4), name="broadcast")
+    yield Sample(make(2), make(2), make.like([0.0, 2.0]), kink=True, name="zero")
+
+
+@sampler("_length_backward", "_std_backward")
+def lengths_backward(make: Make) -> Iterator[Sample]:
+    yield Sample(make(3), make(3, 4), make(3), (1,), False, name="rows")
+    yield Sample(make(1, 4), make(3, 4), make(1, 4), (0,), True, name="kept")
+    yield Sample(make(), make(3, 4), make(), None, False, name="all")
+
+
+@sampler("_exp_shares")
+def shares_of_powers(make: Make) -> Iterator[Sample]:
+    for shape, dim, keepdim, kept in (((3, 4), (1,), False, (3,)), ((3, 4), (0, 1), True, (1, 1))):
+        yield Sample(make(*shape), make(*kept), dim, keepdim, name=f"over {dim}")
+    if not make.is_complex:
+        odd = make.like([[-np.inf, -np.inf], [np.inf, np.inf], [1.0, -np.inf]])
+        yield Sample(odd, make.like([-np.inf, np.inf, 1.0]), (1,), False, kink=True, name="odd")
+
+
 @sampler("_unreduce")
 def unreduced(make: Make) -> Iterator[Sample]:
     yield Sample(make(), None, (2, 3), False, name="from scalar")

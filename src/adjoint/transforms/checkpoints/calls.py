@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from adjoint.core.errors import ArgumentError
-from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
 from adjoint.core.state import current
+from adjoint.ops import streams
 from adjoint.tensor import dispatch
 from adjoint.tensor.autocast import autocast_of_now
+from adjoint.transforms import drawing
 from adjoint.transforms.annotations import P, R
 from adjoint.transforms.checkpoints import functional, selective
 from adjoint.transforms.checkpoints.recompute import Frame, on_the_tape
@@ -65,17 +67,19 @@ def run(
         with first:
             return f(*args, **keywords)  # what a graph keeps or computes again is decided there
     call = Call("checkpoint", args, keywords)
-    again = _replayed(later_run, get_rng_state() if options.preserve_rng_state else None, later)
+    again = _replayed(later_run, later)
+    state = streams.read(None) if options.preserve_rng_state else None
     if not current().levels and dispatch.topmost(call.tensors) is None:
         if not current().recording:
             with first:
                 return f(*args, **keywords)
-        return _on_the_tape(call, first_run, again, first, options)
+        rerun = functools.partial(again, state)
+        return call.given_back(_on_the_tape(call, first_run, rerun, first, options))
     try:
         with first:
-            return call.result(functional.Checkpoint.apply(call, f, again, *call.tensors))
+            return call.result(functional.Checkpoint.apply(call, f, again, state, *call.tensors))
     except UsesOutsideTensor:
-        return again(*args, **keywords)
+        return again(state, *args, **keywords)
 
 
 def _contexts(options: Options) -> tuple[Any, Any]:
@@ -90,14 +94,15 @@ def _contexts(options: Options) -> tuple[Any, Any]:
     return contexts
 
 
-def _replayed(f: Callable[..., Any], state: Any, context: Any) -> Callable[..., Any]:
-    """The function as it ran first: its random numbers, its autocast, in a context of its own."""
+def _replayed(f: Callable[..., Any], context: Any) -> Callable[..., Any]:
+    """The function as it ran first, from the state of random numbers that it is given: with its
+    autocast, in a context of its own.
+    """
     precision = autocast_of_now()
 
-    def again(*args: Any, **keywords: Any) -> Any:
-        with fork_rng(enabled=state is not None), precision(), context:
-            if state is not None:
-                set_rng_state(state)
+    def again(state: Any, *args: Any, **keywords: Any) -> Any:
+        numbers = nullcontext() if state is None else drawing.from_states([None], [state])
+        with numbers, precision(), context:
             return f(*args, **keywords)
 
     return again

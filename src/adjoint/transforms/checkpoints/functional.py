@@ -20,33 +20,35 @@ class Checkpoint(Function):
     """The function of its arguments."""
 
     @staticmethod
-    def forward(call: Any, f: Any, again: Any, *tensors: Any) -> Any:
+    def forward(call: Any, f: Any, again: Any, state: Any, *tensors: Any) -> Any:
         return call.outputs(call.run(f, tensors)[0])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.call, _, ctx.again = inputs[:3]
+        ctx.call, _, ctx.again, ctx.draws = *inputs[:3], inputs[3] is not None
         ctx.types = [(tuple(o.shape), o.dtype) for o in output]
-        ctx.save_for_backward(*inputs[3:])
-        ctx.save_for_forward(*inputs[3:])
+        kept = [t for t in inputs[3:] if t is not None]
+        ctx.save_for_backward(*kept)
+        ctx.save_for_forward(*kept)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        found = pull_some(lambda tensors: _run(ctx, tensors), ctx.saved_tensors, grads)
-        return (None, None, None, *found)
+        state, tensors = _saved(ctx)
+        found = pull_some(lambda values: _run(ctx, state, values), tensors, grads)
+        return (None, None, None, None, *found)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        saved = ctx.saved_tensors
+        state, saved = _saved(ctx)
         places = [i for i, t in enumerate(saved) if t.is_differentiable_dtype()]
 
         def flat(*variables: Any) -> tuple[list[Any], None]:
             tensors = list(saved)
             for place, variable in zip(places, variables, strict=True):
                 tensors[place] = variable
-            return _run(ctx, tensors), None
+            return _run(ctx, state, tensors), None
 
-        directions = [tangents[3:][i] for i in places]
+        directions = [tangents[4:][i] for i in places]
         outputs, found, _ = forward.pushforward(flat, [saved[i] for i in places], directions)
         filled = reverse.filled(found, outputs)
         return tuple(
@@ -54,10 +56,16 @@ class Checkpoint(Function):
         )
 
 
-def _run(ctx: Any, tensors: list[Tensor]) -> list[Any]:
+def _saved(ctx: Any) -> tuple[Any, list[Tensor]]:
+    """The state of random numbers, if the function draws from it again, and its tensors."""
+    kept = list(ctx.saved_tensors)
+    return (kept[0], kept[1:]) if ctx.draws else (None, kept)
+
+
+def _run(ctx: Any, state: Any, tensors: list[Tensor]) -> list[Any]:
     """The outputs, computed again; they must be of the same types."""
     positional, named = ctx.call.rebuild(tensors)
-    outputs = list(ctx.call.outputs(ctx.again(*positional, **named)))
+    outputs = list(ctx.call.outputs(ctx.again(state, *positional, **named)))
     types = [(tuple(o.shape), o.dtype) for o in outputs]
     if types != ctx.types:
         first, now = (

@@ -7,10 +7,11 @@ The first run records nothing, so that only arguments and parameters get gradien
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from adjoint.core.errors import GradError
-from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
+from adjoint.core.generator import drawing_again, get_rng_state
 from adjoint.tensor import autograd, passes
 from adjoint.tensor.autocast import autocast_of_now
 from adjoint.tensor.function import Function
@@ -46,9 +47,8 @@ class _Reentrant(Function):
         args = list(ctx.rest)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[place] = tensor.detach().requires_grad_(tensor.requires_grad)
-        with fork_rng(enabled=ctx.state is not None), ctx.precision(), enable_grad():
-            if ctx.state is not None:
-                set_rng_state(ctx.state)
+        numbers = nullcontext() if ctx.state is None else drawing_again([None], [ctx.state])
+        with numbers, ctx.precision(), enable_grad():
             result = ctx.f(*args)
         outputs = result if isinstance(result, tuple) else (result,)
         pairs = [

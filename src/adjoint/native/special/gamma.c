@@ -1,9 +1,24 @@
 /* Polygamma and the Hurwitz zeta function. What stands between two empty lines is one function. */
 
-/* (-1)^(n+1) n! zeta(n+1, x), x > 0: sums of powers that may overflow on their own, by Euler-Maclaurin summation */
+/* (-1)^(n+1) n! zeta(n+1, x), x > 0, by Euler-Maclaurin summation */
 double ad_scaled_zeta(double x, int n) {
   if (!(x > 0) || x == __builtin_inf()) return x == 0 ? __builtin_inf() : 1 / x;
-  const int s = n + 1, count = n > 20 ? 12 + s : 12;
+  if (n > 20) return ad_scaled_zeta_far(x, n);
+  const double end = x + 12, lost = ad_rest_of_sum(x, 12, end), u = 1 / end;
+  double total = 0, factor = (n + 1) * u, rest = 0.5 * u + 1.0 / n, factorial = 1;
+  for (int j = 0; j < 8; j++) {
+    rest += ad_bernoulli[j] * factor * u;
+    factor *= (n + 2 * j + 2) * u * ((n + 2 * j + 3) * u);
+  }
+  for (int k = 11; k > 0; k--) total += 1 / ad_whole_power(x + k, n + 1);
+  for (int k = 2; k <= n; k++) factorial *= k;
+  const double tail = rest / ad_whole_power(end, n) * (1 - n * lost * u), first = 1 / ad_whole_power(x, n + 1);
+  return factorial * (tail < first ? (total + tail) + first : (total + first) + tail);
+}
+
+/* the same, of powers that may overflow on their own */
+double ad_scaled_zeta_far(double x, int n) {
+  const int s = n + 1, count = 12 + s;
   const double end = x + count;
   double total = 0, power = 1, factor = s / end, rest = 0.5 + end / n;
   for (int k = 0; k < count; k++) total += ad_whole_power(x / (x + k), s);
@@ -15,7 +30,7 @@ double ad_scaled_zeta(double x, int n) {
   return power * ((total + ad_whole_power(x / end, s) * rest) / x); /* which is about 1 where the power is tiny */
 }
 
-double ad_whole_power(double x, int n) {
+inline double ad_whole_power(double x, int n) {
   double result = 1;
   for (; n; n >>= 1, x *= x)
     if (n & 1) result *= x;
@@ -59,30 +74,6 @@ double ad_polygamma_difference(double z, double b, int n) {
   return factorial * total;
 }
 
-/* d - log(1 + d), ratio = 1 + d */
-double ad_log_excess(double d, double ratio) {
-  if (!(fabs(d) < 0.1)) return d - (d > -0.5 ? log1p(d) : log(ratio));
-  double total = 0;
-  for (int k = 18; k >= 0; k--) total = 1.0 / (k + 2) - d * total;
-  return d * d * total;
-}
-
-/* exp(x) - 1 - x */
-double ad_exp_excess(double x) {
-  if (!(fabs(x) < 0.5)) return expm1(x) - x;
-  double total = 0;
-  for (int k = 14; k > 1; k--) total = (1 + x * total) / k;
-  return x * x * total;
-}
-
-/* log Gamma(a) - ((a - 1/2) log a - a + log(2 pi) / 2), a > 0 */
-double ad_stirling_error(double a) {
-  if (!(a >= 10)) return ad_lgamma(a) - (a - 0.5) * log(a) + a - 0.9189385332046727;
-  const double u = 1 / (a * a);
-  const double rest = 1 / 1260.0 + u * (-1 / 1680.0 + u * (1 / 1188.0 + u * (-691 / 360360.0)));
-  return (1 / 12.0 + u * (-1 / 360.0 + u * rest)) / a;
-}
-
 /* log Gamma(1 + x), |x| < 0.3 */
 double ad_log_gamma_near_one(double x) {
   double total = 0;
@@ -104,11 +95,7 @@ double ad_hurwitz(double s, double q) {
     return ad_hurwitz(s, 1 - f) + (fmod(s, 2) == 0 ? left : -left);
   }
   double total = 0, end = q;
-  for (int k = 0; k < 12 || end < 10; k++, end = q + k) {
-    const double term = pow(end, -s);
-    total += term;
-    if (term < 1e-18 * total && end > 1) return total;
-  }
+  for (int k = 0; k < 12 || end < 10; k++, end = q + k) total += pow(end, -s);
   const double power = pow(end, -s);
   double factor = s / end, rest = 0.5 + end / (s - 1);
   for (int j = 0; j < 8; j++) {

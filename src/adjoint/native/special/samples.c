@@ -1,4 +1,8 @@
-/* Samples of gamma and beta distributions as functions of their parameters. */
+/* Samples of gamma and beta distributions as functions of their parameters.
+
+   A sample z with distribution function F(z; a) stays at the same F when a moves: dz/da = -F_a / F_z (implicit
+   reparameterisation, Figurnov et al. 2018). With p = F_z this is -(L M + M_a), where M = F/p and L = d log p / da; on the other
+   side of the bulk L N + N_a with N = (1 - F)/p. Neither M nor N underflows, and the terms have one sign out in the tails. */
 
 /* log z - psi(a + d) as a Taylor polynomial in d */
 void ad_sample_slopes(double a, double z, double *slopes, int order) {
@@ -9,7 +13,10 @@ void ad_sample_slopes(double a, double z, double *slopes, int order) {
     slopes[0] = (fabs(ratio) < 0.5 ? log1p(ratio) : log(z / a)) + gap;
   } else
     slopes[0] = log(z) - ad_digamma(a);
-  for (int k = 1; k <= order; k++) slopes[k] = -ad_polygamma(a, k) / (factorial *= k);
+  for (int k = 1; k <= order; k++) {
+    factorial *= k;
+    slopes[k] = -ad_polygamma(a, k) / factorial;
+  }
 }
 
 /* the coefficient of L m + m' at `order` */
@@ -24,15 +31,15 @@ double ad_gamma_slope(double a, double z, int order) {
   if (z == 0 && a >= 0) return 0;
   if (!(a > 0 && z > 0 && a < __builtin_inf() && z < __builtin_inf())) return __builtin_nan("");
   for (int k = 2; k <= order; k++) factorial *= k;
-  if (a < 5 && z <= a + 1) {
-    double term[ad_MOST + 2] = {1}, found = 0;
+  if (a < 5 && z <= a + 1) { /* M = (z/a) m, m = sum z^k / ((a+1) ... (a+k)) */
+    double term[ad_MOST + 2] = {1}, found = 0, left = 1;
     m[0] = 1;
-    for (int k = 1, more = 1; k < 400 && more; k++) {
-      more = 0;
+    for (int k = 1; k < 400 && left > 0; k++) {
+      left = 0;
       for (int l = 0; l <= order + 1; l++) {
         term[l] = (z * term[l] - (l ? term[l - 1] : 0)) / (a + k);
         m[l] += term[l];
-        more |= fabs(term[l]) > 1e-17 * fabs(m[l]);
+        left = fabs(term[l]) > 1e-17 * fabs(m[l]) ? 1 : left;
       }
     }
     ad_sample_slopes(a + 1, z, slopes, order);
@@ -49,7 +56,10 @@ double ad_gamma_slope(double a, double z, int order) {
   for (int n = 0; n < 48; n++) {
     const double y = reach * ad_gauss[n][0];
     double mass = exp(-slope * y - z * ad_exp_excess(side * y)) * ad_gauss[n][1] * z * reach;
-    for (int k = 0; k <= order + 1; k++, mass *= side * y / k) m[k] += mass;
+    for (int k = 0; k <= order + 1; k++) {
+      m[k] += mass;
+      mass *= side * y / (k + 1);
+    }
   }
   ad_sample_slopes(a, z, slopes, order);
   return side * ad_sample_bracket(slopes, m, order) * factorial;
@@ -67,15 +77,21 @@ void ad_beta_sample_tail(double x, double a, double b, int i, int j, double m[][
   for (int p = 0; p <= i; p++)
     for (int q = 0; q <= j; q++) m[p][q] = p + q == 0;
   const double scale = exp(high);
+  double steps[352], bends[352], masses[352]; /* nodes of the trapezoidal rule in log y, in vectors */
   for (int n = 0; n < 352; n++) {
     const double y = scale * exp(-38 + 0.125 * n), fall = -expm1(-y), bend = log1p(odds * fall);
-    const double slope = odds * (1 - fall) / (1 + odds * fall);
-    double mass = exp((b - 1) * bend - a * y) * slope * (y * 0.125);
-    for (int p = 0; p <= i; p++, mass *= -y) {
-      double power = 1, before = 0;
-      for (int q = 0; q <= j; q++, before = power, power *= bend) m[p][q] += mass * ((b - 1) * power + q * before);
-    }
+    steps[n] = y, bends[n] = bend;
+    masses[n] = exp((b - 1) * bend - a * y) * (odds * (1 - fall) / (1 + odds * fall)) * (y * 0.125);
   }
+  for (int n = 0; n < 352; n++)
+    for (int p = 0; p <= i; p++) {
+      double power = 1, before = 0;
+      for (int q = 0; q <= j; q++) {
+        m[p][q] += masses[n] * ((b - 1) * power + q * before);
+        before = power, power *= bends[n];
+      }
+      masses[n] *= -steps[n];
+    }
 }
 
 /* a derivative of L m + m_a with L = log x - psi(a) + psi(both) */

@@ -12,9 +12,10 @@ import os
 import re
 from functools import cache
 
-MOST = 12  # the highest order of a derivative
-_NAME = re.compile(r"^(?:const double|double|int|void) (ad_\w+)", re.MULTILINE)
+MOST = 12  # the highest order of a derivative in compiled code, whose arrays have fixed sizes
+_NAME = re.compile(r"^(?:inline )?(?:const double|double|int|void) (ad_\w+)", re.MULTILINE)
 _STATIC = "static __attribute__((noinline)) "
+_INLINE = "static inline __attribute__((always_inline)) "  # of functions that begin with `inline`
 
 
 @cache
@@ -34,12 +35,18 @@ def called() -> dict[str, str]:
 
 def head(text: str) -> str:
     """The declaration of a function, which may be called before it is defined; a table whole."""
-    return f"static {text}" if _is_table(text) else f"static {text.partition(' {')[0]};"
+    return f"static {text}" if _is_table(text) else f"{_opened(text).partition(' {')[0]};"
 
 
 def definition(text: str) -> list[str]:
     """The definition of a function; nothing for a table, which is declared with its numbers."""
-    return [] if _is_table(text) else [_STATIC + text]
+    return [] if _is_table(text) else [_opened(text)]
+
+
+def _opened(text: str) -> str:
+    """The text of a function with what says how it is compiled."""
+    plain = text.removeprefix("inline ")
+    return (_STATIC if plain is text else _INLINE) + plain
 
 
 def _is_table(text: str) -> bool:

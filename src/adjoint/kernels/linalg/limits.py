@@ -1,0 +1,203 @@
+"""The limit of derivatives that were computed beside a matrix whose values are close together.
+
+Note [Fans]. y(t) is a derivative at A + tD, for the t of `core/fans.py`. Where the function does
+not depend on the basis of a cluster, y is analytic, and its rounding errors grow as a power of 1/t.
+A polynomial in t² through the means of y(t) and y(-t) gives y(0). Which t to take depends on how
+quickly the function varies and how much is lost by rounding, and both are seen in the numbers:
+Neville's tableau holds the limit by every run of neighbouring t, and the difference to runs that
+are one shorter tells its error. The least one wins.
+
+y need not be analytic. The limits from t > 0 and from t < 0 differ at a kink (the largest of equal
+eigenvalues): then the subgradient stands that was computed at A. A power of 1/t tells that the
+function depends on the basis. Where values are close but not equal, y(0) was computed at A as well,
+and is taken where the fan tells little and does not contradict it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import DegenerateError
+from adjoint.core.fans import FAN, STEPS
+from adjoint.kernels.linalg.common import Array
+
+_T = np.array(STEPS)
+_COUNT = len(STEPS)
+_LONGEST = 8  # values that a polynomial goes through; more of them give nothing
+_FIRST = 5  # steps by whose values the size of a derivative is told
+_CLEAR = 1e-6  # parts of the largest derivative below this are not judged
+
+
+def fan_at_point(self: Array, repeated: bool) -> Array:
+    """What was computed at the matrix itself."""
+    return self[0].copy()
+
+
+def spread_over_fan(self: Array, repeated: bool) -> Array:
+    """The same everywhere."""
+    return np.repeat(self[None], FAN, 0)
+
+
+def limit_of_fan(self: Array, repeated: bool) -> Array:
+    """y(0) of Note [Fans]; `repeated`: values are equal, so that y(0) was not computed."""
+    wide = np.result_type(self.dtype, np.float64)
+    values = self.reshape(FAN, -1).astype(wide)
+    with np.errstate(all="ignore"):
+        found = _limits(values, repeated, float(np.finfo(self.dtype).eps))
+    return found.astype(self.dtype).reshape(self.shape[1:])
+
+
+def _limits(values: Array, repeated: bool, eps: float) -> Array:
+    found = values[0].copy()
+    moves = np.abs(values - found) > 8 * eps * np.abs(found)
+    moves |= ~np.isfinite(values)
+    moving = np.nonzero(moves.any(0))[0]
+    if moving.size:
+        found[moving] = _of_moving(values[:, moving], repeated, eps)
+    return found
+
+
+def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
+    exact, above, below = values[0], values[1 : _COUNT + 1], values[_COUNT + 1 :]
+    even = 0.5 * above + 0.5 * below
+    top = _size(np.abs(even[:_FIRST]) + np.abs(above[:_FIRST]))
+    kink, pole, lost = _kinds(above, below, even, top)
+    if repeated and pole.any():
+        raise DegenerateError(DEPENDS)
+    if repeated and (lost & np.isfinite(even).any(0)).any():
+        raise DegenerateError(_ROUGH)
+    if repeated and not np.isfinite(exact[kink]).all():
+        raise DegenerateError(_ROUGH)
+    smooth = ~(kink | pole | lost)
+    found = exact.copy()
+    for group in _groups(even, top, smooth):
+        limit, error = _best_for_all(even[:, group], _T**2)
+        found[group] = limit
+        if not repeated and error > math.sqrt(eps) * np.max(top[group]):
+            known = np.abs(exact[group] - limit) <= 3 * error
+            found[group] = np.where(known, exact[group], limit)
+    return found
+
+
+def _size(values: Array) -> Array:
+    """The largest finite number of each column."""
+    return np.max(np.where(np.isfinite(values), values, 0), 0)
+
+
+def _kinds(above: Array, below: Array, even: Array, top: Array) -> tuple[Array, Array, Array]:
+    """Where there is a kink, where a pole, and where the fan tells nothing."""
+    clear = top > _CLEAR * np.max(top)
+    told = clear & (_is_signal(above) | _is_signal(below))
+    converges = _surely(above, _T) + _surely(below, _T) <= 1e-3 * top
+    kink = told & converges & _stays(0.5 * above - 0.5 * below, _CLEAR * top)
+    told &= ~converges
+    pole = told & (_grows(above) | _grows(below))
+    lost = told & ~pole & ~(_surely(even, _T**2) <= 0.1 * top)
+    return kink, pole, lost
+
+
+def _stays(odd: Array, least: Array) -> Array:
+    """Whether ½(y(t) - y(-t)) is the same number for many t; of a smooth y it is about t y'(0)."""
+    runs = np.stack([odd[k : _COUNT - 5 + k] for k in range(6)])
+    high, low = np.max(runs, 0), np.min(runs, 0)
+    middle = 0.5 * np.abs(high + low)
+    if np.iscomplexobj(odd):  # in order of their real parts, which says nothing
+        mean = np.mean(runs, 0)
+        middle, high, low = np.abs(mean), np.max(np.abs(runs - mean), 0), 0
+    return ((high - low <= 0.15 * middle) & (middle > least)).any(0)
+
+
+def _is_signal(values: Array) -> Array:
+    """Whether y(t), or y(t) tᵖ, lies on a curve for several t on end, as rounding errors do not."""
+    found = np.zeros(values.shape[1], bool)
+    for power in range(5):
+        curve = values * (_T**power)[:, None]
+        beside = np.stack([curve[k : _COUNT - 4 + k] for k in (0, 1, 3, 4)])
+        inner = curve[2 : _COUNT - 2]
+        met = np.abs(np.sum(_BETWEEN * beside, 0) - inner) <= 3e-3 * np.abs(inner)
+        met &= inner != 0
+        found |= (met[:-3] & met[1:-2] & met[2:-1] & met[3:]).any(0)
+    return found
+
+
+def _grows(values: Array) -> Array:
+    """Whether y(t) is larger for small t."""
+    first, last = np.abs(values[:_FIRST]), np.abs(values[-_FIRST:])
+    return np.max(last, 0) > 10 * np.min(first, 0)
+
+
+def _weights_between() -> Array:
+    """By which the values for four t are multiplied to give that for the t in their middle."""
+    rows = []
+    for k in range(2, _COUNT - 2):
+        x = _T[[k - 2, k - 1, k + 1, k + 2]]
+        rows.append([np.prod((_T[k] - x[x != a]) / (a - x[x != a])) for a in x])
+    return np.array(rows).T[..., None]
+
+
+_BETWEEN = _weights_between()
+
+
+def _tableau(values: Array, x: Array) -> tuple[list[Array], list[Array]]:
+    """The limits by polynomials through 2, 3, … neighbouring values, and their errors."""
+    limits, errors = [values], []
+    for count in range(1, _LONGEST):
+        before, after = limits[-1][:-1], limits[-1][1:]
+        ratio = x[count:] / (x[:-count] - x[count:])
+        limits.append(after + (after - before) * ratio[:, None])
+        errors.append(np.maximum(np.abs(limits[-1] - before), np.abs(limits[-1] - after)))
+    return limits[1:], [np.where(np.isfinite(e), e, np.inf) for e in errors]
+
+
+def _surely(values: Array, x: Array) -> Array:
+    """An error within which limits of each column by several runs of t agree, none by chance."""
+    errors = np.concatenate(_tableau(values, x)[1])
+    return np.partition(errors, 4, 0)[4]
+
+
+def _best_for_all(values: Array, x: Array) -> tuple[Array, float]:
+    """The limit of all columns by the run of t that has the least error, and not by chance.
+
+    Runs that begin or end beside one another have errors of similar size; where one is much smaller
+    than those around it, two numbers are close by chance.
+    """
+    limits, errors = _tableau(values, x)
+    worst = np.full((len(errors) + 2, len(x) + 2), np.inf)
+    for count, part in enumerate(errors, 1):
+        worst[count, 1 : len(part) + 1] = np.max(part, 1)
+    beside = np.stack([
+        worst[1:-1, :-2], worst[1:-1, 2:], worst[:-2, 1:-1], worst[:-2, 2:],
+        worst[2:, 1:-1], worst[2:, :-2],
+    ])  # fmt: skip
+    around = np.sort(beside, 0)[2]
+    error = np.maximum(worst[1:-1, 1:-1], 0.1 * around)
+    row, column = np.unravel_index(int(np.argmin(error)), error.shape)
+    return limits[row][min(column, len(limits[row]) - 1)], float(error[row, column])
+
+
+def _groups(even: Array, top: Array, smooth: Array) -> list[Any]:
+    """The smooth columns, by their size in twelve decades and the steps where they are finite."""
+    columns = np.nonzero(smooth)[0]
+    if not columns.size:
+        return []
+    size = np.floor(np.log2(np.maximum(top[columns], 1e-300)) / 40)
+    finite = np.packbits(np.isfinite(even[:, columns]), 0).astype(np.float64)
+    kinds = np.concatenate([size[None], finite])
+    _, kind = np.unique(kinds, axis=1, return_inverse=True)
+    return [columns[kind.reshape(-1) == k] for k in range(kind.max() + 1)]
+
+
+DEPENDS = (
+    "linalg: eigenvectors (or singular vectors) are determined up to a factor of modulus 1, those "
+    "of a repeated value up to a rotation among themselves, factors of a matrix of lower rank even "
+    "less, and the function depends on that choice, so it has no derivative here. Use a function "
+    "that does not depend on it, such as V @ diag(f(w)) @ V.mH."
+)
+_ROUGH = (
+    "linalg: eigenvalues (or singular values) repeat, or a matrix has lower rank, and beside it "
+    "the derivative tends to no limit: the function is not smooth there, so it has no derivative, "
+    "or varies by more than can be followed over 1e-3 of the distance to the other values."
+)

@@ -1,0 +1,1 @@
+"""Certificates: how far derivatives are from the truth, in ulp, with proven bounds."""

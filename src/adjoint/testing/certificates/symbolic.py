@@ -1,0 +1,354 @@
+"""Proofs by SymPy: the derivative that a row gives is the derivative of its definition.
+
+The gradient of a call is traced, so that formulas, decompositions and the engine are in one graph;
+the graph is run on symbols instead of numbers, and so is the definition. Where the difference
+simplifies to 0, the derivative is proven for all arguments on which comparisons come out as they do
+at the point that was traced: functions that are analytic there agree everywhere they go on.
+
+Numbers in formulas that stand for irrational ones (2/√π) are recognised by their digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import adjoint as ad
+from adjoint.core.errors import AdjointError
+from adjoint.core.importing import imported
+from adjoint.core.records import record
+from adjoint.graph.ir import Constant, Graph, Node, Value
+from adjoint.graph.passes.decompose import expand
+from adjoint.tensor import binding
+from adjoint.testing.certificates import definitions
+from adjoint.testing.certificates.subjects import Subject
+from adjoint.testing.certificates.ways import function_of, slope
+
+POINTS = (-37.5, -2.25, -0.625, -0.125, 0.125, 0.375, 0.625, 0.875, 1.75, 3.25, 41.5)
+DIGITS = 150  # with which a difference that does not simplify is computed
+SAME = 60  # digits in which both sides then agree
+Symbol = Any
+
+
+class Unknown(AdjointError, ValueError):
+    """An operator or a word that has no meaning in symbols."""
+
+
+@record
+class Proof:
+    """What is known of a subject's derivative around one point."""
+
+    subject: str  # "tanh(x)"
+    order: int  # 1
+    at: float  # where comparisons were decided
+    outcome: str  # "proven", "equal to 60 digits", or why not
+
+
+@cache
+def sympy() -> Any:
+    """The module SymPy."""
+    try:
+        return imported("sympy")
+    except ImportError:
+        raise Unknown("proofs need SymPy: pip install 'adjoint[certify]'") from None
+
+
+def proofs(subject: Subject, orders: int = 2) -> Iterator[Proof]:
+    """One proof for each order and each way in which comparisons come out."""
+    for order in range(1, orders + 1):
+        seen: set[tuple[bool, ...]] = set()
+        for at in POINTS:
+            if subject.low < at < subject.high and at not in subject.kinks:
+                decided, outcome = _proof(subject, order, at)
+                if decided not in seen:
+                    seen.add(decided)
+                    yield Proof(subject.title, order, at, outcome)
+
+
+def _proof(subject: Subject, order: int, at: float) -> tuple[tuple[bool, ...], str]:
+    world = World(at)
+    try:
+        found = world.derivative(subject, order)
+        true = world.definition(subject)
+    except Unknown as error:
+        return tuple(world.decided), str(error)
+    wanted = sympy().diff(true, world.x, order)
+    return tuple(world.decided), _compared(found - wanted, wanted, world)
+
+
+def _compared(difference: Symbol, wanted: Symbol, world: World) -> str:
+    s = sympy()
+    difference, wanted = s.sympify(difference), s.sympify(wanted)
+    for form in (difference, difference.rewrite(s.exp)):
+        numerator = s.fraction(s.together(s.powsimp(form)))[0]
+        if s.expand(numerator) == 0 or s.powsimp(s.expand(numerator)) == 0:
+            return "proven"
+    points = [world.at * (1 + s.Rational(k, 1000)) for k in range(-2, 3)]
+    worst = max(abs(s.N(difference.subs(world.x, p), DIGITS)) for p in points)
+    size = max(abs(s.N(wanted.subs(world.x, p), DIGITS)) for p in points)
+    if worst <= s.Float(10) ** -SAME * size:
+        return f"equal to {SAME} digits"
+    return f"differs by {s.N(worst, 5)}"
+
+
+# -- graphs on symbols -----------------------------------------------------------------------------
+
+
+class World:
+    """A symbol, and the point at which comparisons are decided."""
+
+    def __init__(self, at: float) -> None:
+        self.x = sympy().Symbol("x", real=True, positive=at > 0 or None, negative=at < 0 or None)
+        self.at = sympy().Rational(at)
+        self.decided: list[bool] = []
+
+    def truth(self, relation: Symbol) -> bool:
+        """How a comparison comes out at the point."""
+        decided = bool(self.near(relation))
+        self.decided.append(decided)
+        return decided
+
+    def derivative(self, subject: Subject, order: int) -> Symbol:
+        """The n-th derivative of a subject's call, run on symbols."""
+        f = function_of(subject, subject.parameters_in("float64"))
+        for _ in range(order):
+            f = slope(f, "reverse")
+        graph = expand(ad.trace(f, ad.ShapeDtype((), ad.float64)), _smaller)
+        return self.run(graph)
+
+    def run(self, graph: Graph) -> Symbol:
+        known: dict[Value, Any] = {graph.inputs[0]: self.x}
+        for node in graph.nodes:
+            results = self._node(node, known)
+            known.update(zip(node.outputs, results))
+        (output,) = graph.outputs
+        return known[output]
+
+    def _node(self, node: Node, known: dict[Value, Any]) -> Sequence[Any]:
+        if isinstance(node.op, Constant):
+            return (exact(float(node.op.tensor)),)
+        name = node.name.partition(".")[0]
+        arguments = [self._argument(a, known) for a in node.args]
+        if name in OF_VECTORS:
+            found = OF_VECTORS[name](*arguments)
+            return found if len(node.outputs) > 1 else (found,)
+        if name not in MEANINGS:
+            raise Unknown(f"{node.name} has no meaning in symbols")
+        return (self._each(MEANINGS[name], arguments),)
+
+    def _each(self, meaning: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+        """An operator element by element, of numbers and lists of them."""
+        sizes = {len(a) for a in arguments if isinstance(a, list)}
+        if not sizes:
+            return meaning(self, *arguments)
+        (size,) = sizes
+        spread = [a if isinstance(a, list) else [a] * size for a in arguments]
+        return [meaning(self, *element) for element in zip(*spread)]
+
+    def near(self, value: Symbol) -> Symbol:
+        """A value at the point."""
+        return sympy().sympify(value).subs(self.x, self.at)
+
+    def _argument(self, argument: Any, known: dict[Value, Any]) -> Any:
+        if isinstance(argument, Value):
+            return known[argument]
+        if isinstance(argument, float):
+            return exact(argument)
+        if isinstance(argument, tuple) and any(isinstance(a, Value) for a in argument):
+            return [known[a] for a in argument]
+        return argument
+
+    # -- definitions -------------------------------------------------------------------------------
+
+    def definition(self, subject: Subject) -> Symbol:
+        """A definition of the table on symbols."""
+        s = sympy()
+        words = {name: (lambda *a, f=f: f(self, *a)) for name, f in WORDS.items()}
+        numbers = {name: exact(value) for name, value in subject.parameters.items()}
+        names = {"x": self.x, "x0": Decided(self), "pi": s.pi, "N": exact}
+        try:
+            return eval(definitions.code(subject.definition), {**words, **names, **numbers})
+        except NameError as error:
+            raise Unknown(f"{error.name} has no meaning in symbols") from None
+
+
+class Decided:
+    """The argument of a definition's conditions, which are decided at a point."""
+
+    def __init__(self, world: World, change: Symbol = 0) -> None:
+        self.world, self.change = world, change
+
+    def __gt__(self, other: Any) -> bool:
+        return self.world.truth(self.world.x - self.change > other)
+
+    def __lt__(self, other: Any) -> bool:
+        return self.world.truth(self.world.x - self.change < other)
+
+    def __ne__(self, other: object) -> bool:
+        return self.world.truth(sympy().Ne(self.world.x - self.change, other))
+
+    def __sub__(self, other: Any) -> Decided:
+        return Decided(self.world, self.change + other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@cache
+def exact(value: float) -> Symbol:
+    """A number of a formula: the irrational one that it stands for, or itself."""
+    if math.isinf(value):
+        return sympy().oo if value > 0 else -sympy().oo
+    for symbol in _irrational():
+        near = float(symbol)
+        if value and abs(abs(value) - near) <= 2**-52 * near:
+            return symbol if value > 0 else -symbol
+    return sympy().Rational(value)
+
+
+@cache
+def _irrational() -> tuple[Symbol, ...]:
+    """Irrational numbers that formulas hold as decimals."""
+    s = sympy()
+    pi, root = s.pi, s.sqrt
+    return (
+        root(pi), 1 / root(pi), 2 / root(pi), root(2 * pi), 1 / root(2 * pi), root(2), 1 / root(2),
+        root(2 / pi), root(pi / 2), root(pi) / 2, pi, 1 / pi, pi / 2, pi / 180, 180 / pi, s.log(2),
+        1 / s.log(2), s.log(10), 1 / s.log(10), s.log(2 * pi) / 2, s.log(pi), s.log(2 * pi), s.E,
+    )  # fmt: skip
+
+
+def _sign(world: World, value: Symbol) -> int:
+    return 1 if world.truth(value > 0) else -1 if world.truth(value < 0) else 0
+
+
+def _absolute(world: World, value: Symbol) -> Symbol:
+    return _sign(world, value) * value
+
+
+def _scaled(function: Callable[[Symbol, Symbol], Symbol]) -> Callable[..., Symbol]:
+    """a + alpha b and the like."""
+    return lambda world, a, b, alpha=1: function(a, alpha * b)
+
+
+def _plain(name: str) -> Callable[..., Symbol]:
+    return lambda world, *args: getattr(sympy(), name)(*args)
+
+
+def _of(function: Callable[..., Symbol]) -> Callable[..., Symbol]:
+    return lambda world, *args: function(*args)
+
+
+def _compare(function: Callable[[Symbol, Symbol], Symbol]) -> Callable[..., bool]:
+    return lambda world, a, b: world.truth(function(a, b))
+
+
+FUNCTIONS = (
+    "exp", "log", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
+    "asinh", "acosh", "atanh", "erf", "erfc",
+)  # fmt: skip
+WORDS: dict[str, Callable[..., Any]] = {
+    **{name: _plain(name) for name in FUNCTIONS},
+    "log1p": _of(lambda v: sympy().log(1 + v)),
+    "expm1": _of(lambda v: sympy().exp(v) - 1),
+    "sigmoid": _of(lambda v: 1 / (1 + sympy().exp(-v))),
+    "softplus": _of(lambda v: sympy().log(1 + sympy().exp(v))),
+    "ndtr": _of(lambda v: sympy().erfc(-v / sympy().sqrt(2)) / 2),
+    "erfi": _plain("erfi"),
+    "power": _of(lambda a, b: a**b),
+    "absolute": _absolute,
+    "sin_pi": _of(lambda v: sympy().sin(sympy().pi * v)),
+}
+MEANINGS: dict[str, Callable[..., Any]] = {
+    **{name: _plain(name) for name in FUNCTIONS},
+    **{name: WORDS[name] for name in ("log1p", "expm1", "sigmoid")},
+    "add": _scaled(lambda a, b: a + b),
+    "sub": _scaled(lambda a, b: a - b),
+    "rsub": lambda world, a, b, alpha=1: b - alpha * a,
+    "mul": _of(lambda a, b: a * b),
+    "div": _of(lambda a, b: a / b),
+    "neg": _of(lambda a: -a),
+    "reciprocal": _of(lambda a: 1 / a),
+    "rsqrt": _of(lambda a: 1 / sympy().sqrt(a)),
+    "square": _of(lambda a: a * a),
+    "pow": _of(lambda a, b: a**b),
+    "exp2": _of(lambda a: 2**a),
+    "log2": _of(lambda a: sympy().log(a) / sympy().log(2)),
+    "log10": _of(lambda a: sympy().log(a) / sympy().log(10)),
+    "hypot": _of(lambda a, b: sympy().sqrt(a * a + b * b)),
+    "abs": _absolute,
+    "sgn": _sign,
+    "sign": _sign,
+    "where": _of(lambda condition, yes, no: yes if condition else no),
+    "masked_fill": lambda world, a, mask, value: value if mask else a,
+    "detach": _of(lambda a: a),
+    "clone": _of(lambda a: a),
+    "ones_like": _of(lambda a, *_: 1),
+    "zeros_like": _of(lambda a, *_: 0),
+    "full_like": _of(lambda a, value, *_: exact(value) if isinstance(value, float) else value),
+    "full": _of(lambda shape, value, *_: value),
+    "gt": _compare(lambda a, b: a > b),
+    "ge": _compare(lambda a, b: a >= b),
+    "lt": _compare(lambda a, b: a < b),
+    "le": _compare(lambda a, b: a <= b),
+    "eq": _compare(lambda a, b: sympy().Eq(a, b)),
+    "ne": _compare(lambda a, b: sympy().Ne(a, b)),
+    "bitwise_and": _of(lambda a, b: a and b),
+    "bitwise_or": _of(lambda a, b: a or b),
+    "bitwise_not": _of(lambda a: not a),
+    "isnan": _of(lambda a: False),
+    "positive": _of(lambda a: a),
+    "maximum": lambda world, a, b: a if world.truth(a > b) else b,
+    "minimum": lambda world, a, b: a if world.truth(a < b) else b,
+    "copysign": lambda world, a, b: _absolute(world, a) * (1 if world.truth(b >= 0) else -1),
+    "atan2": lambda world, a, b: sympy().atan(a / b) if world.truth(b > 0) else _unknown("atan2"),
+    "floor": lambda world, a: sympy().floor(world.near(a)),
+    "trunc": lambda world, a: sympy().Integer(int(world.near(a))),
+    "remainder": lambda world, a, b: a - b * sympy().floor(world.near(a / b)),
+    "fmod": lambda world, a, b: a - b * sympy().Integer(int(world.near(a / b))),
+    "ldexp": _of(lambda a, b: a * 2**b),
+    "erfcx": _of(lambda a: sympy().exp(a * a) * sympy().erfc(a)),
+    "_to_copy": _of(lambda a, *_: int(a) if isinstance(a, bool) else a),
+    "logical_and": _of(lambda a, b: a and b),
+    "logical_or": _of(lambda a, b: a or b),
+    "logical_not": _of(lambda a: not a),
+}
+
+
+def _summed(value: Any, *_: Any) -> Symbol:
+    return sum(value[1:], start=value[0]) if isinstance(value, list) else value
+
+
+def _spread(value: Any, shape: Sequence[int]) -> Any:
+    return value if isinstance(value, list) or not shape else [value] * shape[0]
+
+
+# Operators of short vectors, which are lists; in scalars they do nothing.
+OF_VECTORS: dict[str, Callable[..., Any]] = {
+    "sum": _summed,
+    "stack": lambda parts, *_: parts,
+    "cat": lambda parts, *_: [v for part in parts for v in part],
+    "unbind": lambda value, *_: value,
+    "select": lambda value, dim, place: value[place],
+    "expand": lambda value, shape, *_: (
+        value if isinstance(value, list) or not shape else [value] * shape[0]
+    ),
+    "unsqueeze": lambda value, dim: value if isinstance(value, list) else [value],
+    "squeeze": lambda value, *_: value[0] if isinstance(value, list) else value,
+    "_unreduce": lambda value, dims, shape, *_: (
+        value if isinstance(value, list) else [value] * shape[0]
+    ),
+    "view": lambda value, shape: value,
+    "reshape": lambda value, shape: value,
+}
+
+
+def _unknown(name: str) -> Symbol:
+    raise Unknown(f"{name} has no meaning in symbols there")
+
+
+def _smaller(node: Node, is_part: bool) -> Callable[..., Any] | None:
+    """The decomposition of an operator that has no meaning here."""
+    known = node.name.partition(".")[0] in MEANINGS
+    return binding.decomposition(node.op.row) if node.op.row.decompose and not known else None

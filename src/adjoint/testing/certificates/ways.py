@@ -1,0 +1,109 @@
+"""Ways: how the value and the derivatives of a subject come about.
+
+A way is an implementation (eager: small arrays, NumPy kernels; large: native kernels of large
+arrays; compiled; c: exported C) and a mode (reverse or forward mode upon itself): "large forward".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import adjoint as ad
+from adjoint.testing.certificates import rivals
+from adjoint.testing.certificates.exported import exported
+from adjoint.testing.certificates.subjects import Subject
+
+Array = np.ndarray[Any, Any]
+Run = Callable[[Array], list[Array]]
+Tower = Callable[[Any], tuple[Any, ...]]  # of a tensor: the value and its derivatives
+LARGE = 1 << 14  # elements from which native kernels of large arrays run
+COMPILED = 1 << 10  # elements of compiled programs
+WAYS = ("eager", "large", "compiled", "c")
+MODES = ("reverse", "forward")
+
+
+def start(
+    way: str, subject: Subject, dtype: Any, *, numbers: Mapping[str, float] | None = None
+) -> Run:
+    """A function of arrays that gives the value and the derivatives by one way."""
+    means, mode = way.split()
+    if means in rivals.RIVALS:
+        return rivals.start(means, subject, dtype)
+    function = function_of(subject, subject.parameters_in(dtype) if numbers is None else numbers)
+    tower = tower_of(function, mode, subject.orders)
+    return _MEANS[means](tower, dtype)
+
+
+@cache
+def namespace() -> dict[str, Any]:
+    """What calls of the table may name."""
+    import adjoint.scipy.special as sc
+
+    names = {name: getattr(ad, name) for name in ad.__dir__() if not name.startswith("_")}
+    homes = {"special": ad.special, "F": ad.nn.functional, "sc": sc, "D": ad.distributions}
+    return {**names, **homes, "inf": math.inf}
+
+
+def function_of(subject: Subject, numbers: Mapping[str, float]) -> Callable[[Any], Any]:
+    """The subject's call as a function of a tensor, its parameters filled in."""
+    code = compile(subject.call, f"<{subject.call}>", "eval")
+
+    def function(x: Any) -> Any:
+        given = {name: ad.full_like(x, value) for name, value in numbers.items()}
+        return eval(code, namespace(), {"x": x, **given})
+
+    return function
+
+
+def tower_of(f: Callable[[Any], Any], mode: str, orders: int) -> Tower:
+    """The value and derivatives of an elementwise function, by one mode upon itself."""
+    chain = [f]
+    for _ in range(orders):
+        chain.append(slope(chain[-1], mode))
+    return lambda x: tuple(g(x) for g in chain)
+
+
+def slope(g: Callable[[Any], Any], mode: str) -> Callable[[Any], Any]:
+    """The derivative of an elementwise function, by one mode."""
+    return _reverse(g) if mode == "reverse" else _forward(g)
+
+
+def _reverse(g: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return ad.grad(lambda x: g(x).sum())
+
+
+def _forward(g: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda x: ad.jvp(g, (x,), (ad.ones_like(x),))[1]
+
+
+def _eager(tower: Tower, dtype: Any) -> Run:
+    return lambda x: [np.asarray(y.detach().numpy()) for y in tower(ad.tensor(x))]
+
+
+def _large(tower: Tower, dtype: Any) -> Run:
+    small = _eager(tower, dtype)
+    return lambda x: [y[: x.size] for y in small(np.resize(x, max(LARGE, x.size)))]
+
+
+def _compiled(tower: Tower, dtype: Any) -> Run:
+    program = ad.compile(tower)
+
+    def run(x: Array) -> list[Array]:
+        given = np.resize(x, -(-x.size // COMPILED) * COMPILED)
+        return [np.asarray(y.numpy())[: x.size] for y in program(ad.tensor(given))]
+
+    return run
+
+
+def _exported(tower: Tower, dtype: Any) -> Run:
+    return exported(tower, COMPILED, dtype)
+
+
+_MEANS: dict[str, Callable[[Tower, Any], Run]] = {
+    "eager": _eager, "large": _large, "compiled": _compiled, "c": _exported,
+}  # fmt: skip

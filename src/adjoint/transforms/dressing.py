@@ -1,0 +1,235 @@
+"""What a function sees of its arguments: of NumPy's arrays, arrays; of numbers, numbers.
+
+A transform runs its function on tensors. Where an argument was given as an array of NumPy's, or as
+a number, the function sees the tensor dressed as one (tensor/arrays.py, tensor/numbers.py), and
+what it returns is undressed. Results are tensors, as those of tensors are. Inside a function that
+sees arrays a transform is given such arrays, and then returns arrays, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import pytrees
+from adjoint.core.dtypes import complex128, float64
+from adjoint.core.errors import AdjointError, GradError
+from adjoint.core.importing import imported
+from adjoint.core.pytrees import TreeDef
+from adjoint.core.storage import is_duck_array
+from adjoint.tensor.arrays import Memory, array_of, like, ndarray, number_of, result_of
+from adjoint.tensor.methods import as_tensor, tensor_of
+from adjoint.tensor.numbers import HeldNumber, Number, held_number
+from adjoint.tensor.structures import DressedTensor, StructuredTensor
+from adjoint.tensor.tensor import Tensor
+
+Make = Callable[[Any], Any]  # a tensor -> what the function sees
+
+
+def plain(value: Any) -> Any:
+    """The tensor under an array or a number, which stays a double; anything else as it is."""
+    if not isinstance(value, DressedTensor):
+        return value
+    return value.value if type(value) is HeldNumber else value.undressed()
+
+
+def plain_tree(tree: Any) -> Any:
+    """A pytree with tensors in place of arrays and numbers that transforms follow."""
+    return pytrees.map(plain, tree)
+
+
+NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+def calling(function: Callable[..., Any], args: Any, keywords: Any = NONE) -> Any:
+    """Call a function that sees arrays; what C code makes of our errors is ours again."""
+    try:
+        return function(*args, **keywords)
+    except (AttributeError, SystemError, ValueError) as error:
+        refusal = None if isinstance(error, AdjointError) else _refusal_behind(error)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+class Dress:
+    """How the leaves of the arguments were given."""
+
+    __slots__ = ("make_result", "makes")
+
+    def __init__(self, makes: Sequence[Make | None], result: Make | None) -> None:
+        self.makes = makes  # of each leaf: makes of a tensor what the function sees; None: nothing
+        # What makes of a tensor what the caller takes; None: it takes tensors. Only a function that
+        # sees arrays or numbers itself gives such.
+        self.make_result = result
+
+    def call(self, function: Callable[..., Any], args: Any, keywords: Any = NONE) -> Any:
+        """Call the user's function."""
+        return calling(function, args, keywords)
+
+    def put_on(self, tensors: Sequence[Any]) -> Sequence[Any]:
+        """Tensors for the leaves, as the function sees them."""
+        pairs = zip(tensors, self.makes, strict=True)
+        return [t if m is None or not isinstance(t, Tensor) else m(t) for t, m in pairs]
+
+    def part_of(self, tensors: Sequence[Any]) -> Sequence[Any]:
+        """Parts of the tensors, with a dimension less, as the function sees them: numbers, too."""
+        pairs = zip(tensors, self.makes, strict=True)
+        return [t if m is None else result_of(t) for t, m in pairs]
+
+    def inside(self, function: Callable[..., Any], structure: TreeDef) -> Callable[..., Any]:
+        """A function of a tree of parts of arrays, as one of tensors."""
+
+        def of_tensors(tree: Any) -> Any:
+            seen = pytrees.unflatten(structure, self.part_of(pytrees.leaves(tree)))
+            return plain_tree(function(seen))
+
+        return of_tensors
+
+    def given_back(self, tensors: list[Any], outputs: Sequence[Any]) -> list[Any]:
+        """One gradient for each leaf, as the caller has the leaves.
+
+        That of a number of Python's is a double, unless what was computed with it is less precise.
+        """
+        if not self.makes:
+            return tensors
+        pairs = zip(tensors, self.makes, strict=True)
+        tensors = [_as_precise(t, outputs) if type(m) is _AsNumber else t for t, m in pairs]
+        return tensors if self.make_result is None else list(self.put_on(tensors))
+
+    def result(self, tree: Any) -> Any:
+        """The function's result as the caller takes it."""
+        return tree if self.make_result is None else _map_tensors(self.make_result, tree)
+
+    def seen(self, tree: Any) -> Any:
+        """Tensors that the function returned, or cotangents of these, as the function sees them."""
+        return tree if not self.makes else _map_tensors(self.make_result or result_of, tree)
+
+
+class _Plain(Dress):
+    """That of tensors, which are seen as they are."""
+
+    __slots__ = ()
+
+    def call(self, function: Callable[..., Any], args: Any, keywords: Any = NONE) -> Any:
+        return function(*args, **keywords)
+
+    def put_on(self, tensors: Sequence[Any]) -> Sequence[Any]:
+        return tensors
+
+    part_of = put_on
+
+
+PLAIN = _Plain((), None)
+
+
+def _refusal_behind(error: BaseException) -> AdjointError | None:
+    """Our error that C code of NumPy's or SciPy's replaced by one of its own, if it did."""
+    cause = error.__cause__ or error.__context__
+    if isinstance(cause, AdjointError) and (
+        isinstance(error, SystemError) or "setting an array element" in str(error)
+    ):
+        return cause
+    if isinstance(error, ValueError) or not isinstance(getattr(error, "obj", None), ndarray):
+        return None
+    return GradError(  # a solver in C called us while Python was raising
+        "a function of a library asked for the numbers of an array that is being differentiated, "
+        "and went on when it did not get them; call it outside of the transform"
+    )
+
+
+def result_arrays(tree: Any) -> Any:
+    """A pytree with arrays in place of tensors."""
+    return _map_tensors(result_of, tree)
+
+
+def _map_tensors(make: Make, tree: Any) -> Any:
+    return pytrees.map(lambda v: make(v) if _is_ordinary(v) else v, tree)
+
+
+def _is_ordinary(value: Any) -> bool:
+    return isinstance(value, Tensor) and not isinstance(value, StructuredTensor)
+
+
+class _AsNumber:
+    """Makes a number of a tensor that is as precise."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: Number) -> None:
+        self.number = number
+
+    def __call__(self, tensor: Any) -> Any:
+        return held_number(tensor, self.number) if tensor.dtype is self.number.dtype else tensor
+
+
+def _as_precise(grad: Any, outputs: Sequence[Any]) -> Any:
+    """A gradient in the precision of what was computed."""
+    known = [o.dtype.to_real() for o in outputs if o.dtype.is_differentiable]
+    best = max(known, key=lambda dtype: dtype.itemsize, default=float64)
+    if best.itemsize >= grad.dtype.to_real().itemsize:
+        return grad
+    return grad.to(best.to_complex() if grad.dtype.is_complex else best)
+
+
+def _number(tensor: Any) -> Any:
+    """A double as a number of Python's; any other tensor as it is."""
+    if tensor.ndim or tensor.dtype not in _DOUBLES:
+        return tensor
+    return held_number(tensor, _DOUBLES[tensor.dtype])
+
+
+_DOUBLES = {float64: Number(float), complex128: Number(complex)}
+
+
+def argument_of(tensor: Any) -> Any:
+    """A tensor as an array that is the caller's: what is written to it is written to the tensor."""
+    imported("adjoint.numpy.methods")
+    made = array_of(tensor)
+    Memory(tensor, held=False, fixed=True).join(made, ())
+    return made
+
+
+def dress_of(leaves: Sequence[Any], *, numbers: bool = False) -> Dress:
+    """How leaves were given; with `numbers` those of Python are followed, too."""
+    makes = [_make(leaf, numbers) for leaf in leaves]
+    if not any(makes):
+        return PLAIN
+    imported("adjoint.numpy.methods")  # what is NumPy's about arrays
+    if any(isinstance(leaf, ndarray) for leaf in leaves):
+        return Dress(makes, result_of)
+    return Dress(makes, _number if any(type(leaf) is HeldNumber for leaf in leaves) else None)
+
+
+def _make(leaf: Any, numbers: bool) -> Make | None:
+    if isinstance(leaf, Tensor):
+        if isinstance(leaf, ndarray):
+            return lambda tensor: like(leaf, tensor)
+        return _AsNumber(leaf.wrapped) if type(leaf) is HeldNumber else None
+    if isinstance(leaf, np.ndarray):
+        return array_of
+    if isinstance(leaf, np.generic):
+        return number_of
+    if is_duck_array(leaf):
+        return array_of
+    if numbers and isinstance(leaf, (int, float, complex)) and not isinstance(leaf, bool):
+        return _AsNumber(Number(complex if isinstance(leaf, complex) else float))
+    return None
+
+
+def tensor_under(leaf: Any) -> Any:
+    """A leaf as a tensor, if it is an array; a Python number as a double, exactly."""
+    if isinstance(leaf, Tensor):
+        return plain(leaf)
+    if isinstance(leaf, np.ndarray):
+        return tensor_of(leaf)
+    if isinstance(leaf, bool):
+        return as_tensor(leaf)
+    if isinstance(leaf, (int, float)) and not isinstance(leaf, np.generic):
+        return as_tensor(np.float64(leaf))
+    if isinstance(leaf, complex) and not isinstance(leaf, np.generic):
+        return as_tensor(np.complex128(leaf))
+    return as_tensor(leaf)

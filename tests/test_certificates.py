@@ -1,0 +1,181 @@
+"""Certificates: enclosures are right, errors mean what they say, and no row gets worse."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import ml_dtypes
+import mpmath as mp
+import numpy as np
+import pytest
+
+from adjoint.core.errors import ArgumentError, TableError
+from adjoint.testing.certificates import (
+    definitions,
+    halves,
+    ledger,
+    measuring,
+    subjects,
+    truths,
+    ways,
+)
+
+ROOT = Path(__file__).parent.parent
+LEDGER = ledger.read(ROOT / "tests" / "stored" / "certificates.txt")
+ALL = {subject.title: subject for subject in subjects.subjects()}
+EAGER = ["eager reverse", "eager forward"]
+INFO = np.finfo(np.float64)
+
+
+# -- truths ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "x", "exact"),
+    [
+        ("tanh(x)", 20.0, [mp.tanh, lambda x: mp.sech(x) ** 2]),
+        ("erfc(x)", 26.0, [mp.erfc, lambda x: -2 / mp.sqrt(mp.pi) * mp.exp(-x * x)]),
+        ("1 / (1 + x * x)", 1e200, [lambda x: 1 / (1 + x * x), lambda x: -2 * x / (1 + x * x) ** 2]),
+        ("expm1(x)", 1e-300, [mp.expm1, mp.exp]),
+        ("digamma(x)", -0.5, [mp.digamma, lambda x: mp.psi(1, x)]),
+    ],
+)  # fmt: skip
+def test_an_enclosure_holds_the_truth(text: str, x: float, exact: list) -> None:
+    with mp.workdps(60):
+        for ball, function in zip(definitions.enclosure(text, x, {}, 1), exact):
+            value = function(mp.mpf(x))
+            assert float(ball.mid()) == pytest.approx(float(value), rel=1e-15)
+            assert ball.rad() <= abs(ball.mid()) * 2.0**-74
+
+
+def test_an_enclosure_of_a_pole_holds_everything() -> None:
+    assert not any(ball.is_finite() for ball in definitions.enclosure("1 / x", 0.0, {}, 1))
+
+
+def test_a_definition_names_only_words_of_the_language() -> None:
+    with pytest.raises(ArgumentError, match="names 'tahn'.*tanh"):
+        definitions.code("tahn(x) + 1")
+
+
+def test_a_column_that_is_none_is_an_error() -> None:
+    with pytest.raises(TableError, match="definitions.txt:1: 'between 1' is no column"):
+        list(subjects._read("tanh(x) = tanh(x); between 1"))
+
+
+def truth(high: float, unit: float) -> truths.Truths:
+    return truths.Truths(np.ones(1), *(np.full((1, 1), v) for v in (high, 0.0, unit)))
+
+
+@pytest.mark.parametrize(
+    ("found", "high", "expected"),
+    [
+        (1.0 + 2**-52, 1.0, 1.0),
+        (1.0 - 2**-53, 1.0, 0.5),
+        (math.nan, 1.0, math.inf),
+        (math.inf, 1.0, math.inf),
+        (math.inf, math.inf, 0.0),  # a truth beyond the largest number
+        (-math.inf, math.inf, math.inf),
+        (1.0, math.inf, math.inf),
+        (0.0, 1e-320, 1e-320 * 4 / INFO.smallest_normal),
+        (1.0, math.nan, math.nan),  # nothing is proven there
+    ],
+)
+def test_an_error_is_measured_in_ulp(found: float, high: float, expected: float) -> None:
+    unit = truths.spacing(high, INFO) if not math.isnan(high) else math.nan
+    (error,) = truths.errors(np.array([found]), truth(high, unit), 0)
+    assert error == pytest.approx(expected, nan_ok=True)
+
+
+def test_next_to_a_zero_the_unit_is_that_of_the_condition() -> None:
+    known = truths.truths(ALL["sin(x)"], np.array([math.pi, 3.0]))
+    assert known.unit[0, 0] == pytest.approx(math.pi * 2.0**-52)  # sin' is -1 there
+    assert known.unit[0, 1] == truths.spacing(math.sin(3.0), INFO)
+    # e^{-x} falls as steeply, but has no zero there
+    assert truths.truths(ALL["exp(x)"], np.array([-700.0])).unit[0, 0] < 1e-315
+
+
+def test_errors_of_halves_count_ulp_of_the_half() -> None:
+    half = np.array([1.0, 2.0, np.inf, np.nan], ml_dtypes.bfloat16)
+    error = halves.errors(half, np.array([1.0 + 2**-8, 2.0, 3.4e38, 1.0]))
+    assert error.tolist() == [0.5, 0.0, 1.0, math.inf]
+
+
+# -- the ledger ------------------------------------------------------------------------------------
+
+
+def entry(error: float) -> ledger.Entry:
+    return ledger.Entry(error, "eager reverse", 0.5)
+
+
+def test_a_ledger_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.txt"
+    lines = {
+        ("tanh(x)", "float64"): (entry(0.5), entry(math.inf)),
+        ("erf(x)", "float64 jax"): (entry(2.0),),
+    }
+    ledger.write(path, lines)
+    assert ledger.read(path) == lines
+    ledger.write(path, {("tanh(x)", "float64"): (entry(1.0),)})
+    assert ledger.read(path) == {**lines, ("tanh(x)", "float64"): (entry(1.0),)}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "worse"),
+    [(1.0, 3.9, []), (1.0, 4.1, [0]), (100.0, 149.0, []), (100.0, 151.0, [0]), (math.inf, 9e9, [])],
+)
+def test_a_row_never_gets_worse(before: float, now: float, worse: list[int]) -> None:
+    assert ledger.worse((entry(now),), (entry(before),)) == worse
+
+
+# -- what is measured ------------------------------------------------------------------------------
+
+
+def test_every_way_sees_a_wrong_digit() -> None:
+    """A definition that is off by one part in 10⁹ is seen by every way and mode."""
+    right = ALL["sinh(x)"]
+    fields = {name: getattr(right, name) for name in right.__dataclass_fields__}
+    wrong = subjects.Subject(**{**fields, "definition": "sinh(x) * (1 + x * 1e-9 / x)"})
+    asked = [f"{means} {mode}" for means in ways.WAYS for mode in ways.MODES]
+    for subject, low, high in ((right, 0.1, 4.0), (wrong, 1e6, math.inf)):
+        measured = measuring.measure(subject, "float64", asked, search=False)
+        assert measured is not None
+        assert not measured.refused
+        assert set(measured.worst) == {(way, order) for way in asked for order in range(4)}
+        for cell in measured.worst.values():
+            assert low < cell.error < high
+
+
+@pytest.mark.parametrize("title", ALL)
+def test_eager_results_are_as_good_as_the_ledger_says(title: str) -> None:
+    measured = measuring.measure(ALL[title], "float64", EAGER, search=False)
+    assert measured is not None
+    assert not measured.refused
+    lines = ledger.lines_of(measured)
+    for key, line in lines.items():
+        assert key in LEDGER, "make certify writes the ledger"
+        assert not ledger.worse(line, LEDGER[key]), line
+
+
+@pytest.mark.parametrize("title", list(ALL)[::29])
+def test_compiled_and_exported_results_are_as_good_as_the_ledger_says(title: str) -> None:
+    asked = ["large reverse", "compiled reverse", "compiled forward", "c reverse"]
+    for dtype in ("float64", "float32"):
+        measured = measuring.measure(ALL[title], dtype, asked, search=False)
+        for key, line in ledger.lines_of(measured).items() if measured else ():
+            assert not ledger.worse(line, LEDGER[key]), line
+
+
+@pytest.mark.parametrize("title", list(ALL)[::17])
+@pytest.mark.parametrize("dtype", halves.HALVES)
+def test_halves_are_as_good_as_the_ledger_says(title: str, dtype: str) -> None:
+    measured = halves.measure(ALL[title], dtype, ["eager reverse", "large forward"])
+    for key, line in ledger.lines_of(measured).items() if measured else ():
+        assert not ledger.worse(line, LEDGER[key]), line
+
+
+def test_the_goals_are_kept() -> None:
+    """Of the cells of float64 none is beyond 1000 ulp and at most 2 % are beyond 16."""
+    errors = [e.error for (_, what), line in LEDGER.items() if what == "float64" for e in line]
+    assert max(errors) <= 1000
+    assert sum(error > 16 for error in errors) <= 0.02 * len(errors)
