@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.errors import DegenerateError
+from adjoint.core.errors import DegenerateError, InplaceError
 from adjoint.table import TABLE
 
 Function = Callable[[Any], Any]
@@ -201,3 +201,21 @@ def test_compositions_of_three_derivatives(name: str) -> None:
         true = ad.jacfwd(ad.hessian(smooth))(x).numpy()
         for transform in transforms:
             close(transform(x), true, 1e-3)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda w: w[:2].fill_(3.0),
+        lambda w: w[0].mul_(3.0),
+        lambda w: w.view(1, 3).diagonal(0, 0, 1).fill_(3.0),
+        lambda w: w.__setitem__(0, 3.0),
+    ],
+    ids=["slice", "element", "diagonal", "item"],
+)
+def test_a_write_to_a_part_of_what_comes_from_repeated_values_is_refused(write: Function) -> None:
+    """It would change the values and not the derivatives, which come from many matrices."""
+    w = ad.linalg.eigvalsh(ad.eye(3, dtype=ad.float64).requires_grad_())
+    with pytest.raises(InplaceError, match="out of place"):
+        write(w.clone())
+    assert ad.equal(w.detach(), ad.ones(3, dtype=ad.float64))
