@@ -22,10 +22,15 @@ from adjoint.testing.certificates import (
 )
 
 ROOT = Path(__file__).parent.parent
-LEDGER = ledger.read(ROOT / "tests" / "stored" / "certificates.txt")
 ALL = {subject.title: subject for subject in subjects.subjects()}
 EAGER = ["eager reverse", "eager forward"]
 INFO = np.finfo(np.float64)
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict[ledger.Key, ledger.Line]:
+    """The ledger, which `make certify` writes."""
+    return ledger.read(ROOT / "tests" / "stored" / "certificates.txt")
 
 
 # -- truths ---------------------------------------------------------------------------------------
@@ -36,7 +41,7 @@ INFO = np.finfo(np.float64)
     [
         ("tanh(x)", 20.0, [mp.tanh, lambda x: mp.sech(x) ** 2]),
         ("erfc(x)", 26.0, [mp.erfc, lambda x: -2 / mp.sqrt(mp.pi) * mp.exp(-x * x)]),
-        ("1 / (1 + x * x)", 1e200, [lambda x: 1 / (1 + x * x), lambda x: -2 * x / (1 + x * x) ** 2]),
+        ("1 / (1 + x * x)", 1e99, [lambda x: 1 / (1 + x * x), lambda x: -2 * x / (1 + x * x) ** 2]),
         ("expm1(x)", 1e-300, [mp.expm1, mp.exp]),
         ("digamma(x)", -0.5, [mp.digamma, lambda x: mp.psi(1, x)]),
     ],
@@ -88,17 +93,18 @@ def test_an_error_is_measured_in_ulp(found: float, high: float, expected: float)
 
 
 def test_next_to_a_zero_the_unit_is_that_of_the_condition() -> None:
-    known = truths.truths(ALL["sin(x)"], np.array([math.pi, 3.0]))
+    known = truths.truths(ALL["sin(x)"], np.array([math.pi, 2.5]))
     assert known.unit[0, 0] == pytest.approx(math.pi * 2.0**-52)  # sin' is -1 there
-    assert known.unit[0, 1] == truths.spacing(math.sin(3.0), INFO)
+    assert known.unit[0, 1] == truths.spacing(math.sin(2.5), INFO)
     # e^{-x} falls as steeply, but has no zero there
     assert truths.truths(ALL["exp(x)"], np.array([-700.0])).unit[0, 0] < 1e-315
 
 
 def test_errors_of_halves_count_ulp_of_the_half() -> None:
-    half = np.array([1.0, 2.0, np.inf, np.nan], ml_dtypes.bfloat16)
-    error = halves.errors(half, np.array([1.0 + 2**-8, 2.0, 3.4e38, 1.0]))
-    assert error.tolist() == [0.5, 0.0, 1.0, math.inf]
+    half = np.array([1.0, 2.0, np.inf, np.inf, np.nan], ml_dtypes.bfloat16)
+    # the largest number is 3.3895e38; 3.4e38 rounds to infinity, 3.38e38 lies one step below
+    error = halves.errors(half, np.array([1.0 + 2**-8, 2.0, 3.4e38, 3.38e38, 1.0]))
+    assert error.tolist() == [0.5, 0.0, 0.0, 1.0, math.inf]
 
 
 # -- the ledger ------------------------------------------------------------------------------------
@@ -147,35 +153,37 @@ def test_every_way_sees_a_wrong_digit() -> None:
 
 
 @pytest.mark.parametrize("title", ALL)
-def test_eager_results_are_as_good_as_the_ledger_says(title: str) -> None:
+def test_eager_results_are_as_good_as_the_ledger_says(title: str, stored: dict) -> None:
     measured = measuring.measure(ALL[title], "float64", EAGER, search=False)
     assert measured is not None
     assert not measured.refused
     lines = ledger.lines_of(measured)
     for key, line in lines.items():
-        assert key in LEDGER, "make certify writes the ledger"
-        assert not ledger.worse(line, LEDGER[key]), line
+        assert key in stored, "make certify writes the ledger"
+        assert not ledger.worse(line, stored[key]), line
 
 
 @pytest.mark.parametrize("title", list(ALL)[::29])
-def test_compiled_and_exported_results_are_as_good_as_the_ledger_says(title: str) -> None:
+def test_compiled_and_exported_results_are_as_good_as_the_ledger_says(
+    title: str, stored: dict
+) -> None:
     asked = ["large reverse", "compiled reverse", "compiled forward", "c reverse"]
     for dtype in ("float64", "float32"):
         measured = measuring.measure(ALL[title], dtype, asked, search=False)
         for key, line in ledger.lines_of(measured).items() if measured else ():
-            assert not ledger.worse(line, LEDGER[key]), line
+            assert not ledger.worse(line, stored[key]), line
 
 
 @pytest.mark.parametrize("title", list(ALL)[::17])
 @pytest.mark.parametrize("dtype", halves.HALVES)
-def test_halves_are_as_good_as_the_ledger_says(title: str, dtype: str) -> None:
+def test_halves_are_as_good_as_the_ledger_says(title: str, dtype: str, stored: dict) -> None:
     measured = halves.measure(ALL[title], dtype, ["eager reverse", "large forward"])
     for key, line in ledger.lines_of(measured).items() if measured else ():
-        assert not ledger.worse(line, LEDGER[key]), line
+        assert not ledger.worse(line, stored[key]), line
 
 
-def test_the_goals_are_kept() -> None:
+def test_the_goals_are_kept(stored: dict) -> None:
     """Of the cells of float64 none is beyond 1000 ulp and at most 2 % are beyond 16."""
-    errors = [e.error for (_, what), line in LEDGER.items() if what == "float64" for e in line]
+    errors = [e.error for (_, what), line in stored.items() if what == "float64" for e in line]
     assert max(errors) <= 1000
     assert sum(error > 16 for error in errors) <= 0.02 * len(errors)

@@ -28,7 +28,8 @@ from adjoint.testing import laws
 from adjoint.testing.certificates import ledger
 
 SHOWN = ("tanh", "sum", "linalg_qr", "where", "dropout_", "_erfcx_derivative", "eq")
-LINES = ledger.read(certificates.LEDGER)
+WORST = ledger.Entry(1.5, "eager reverse", 0.25)
+LINES = {(f"{name}(x)", "float64"): (WORST,) * 4 for name in ("tanh", "erf")}
 
 
 def words(mathml: str) -> str:
@@ -109,14 +110,14 @@ def test_the_page_of_an_operator_says_everything(name: str) -> None:
 
 def test_a_page_shows_the_certificate_of_a_function() -> None:
     page = operators.page(facts.of("erf"), LINES)
-    first = LINES["erf(x)", "float64"][0]
-    assert f"<td><code>erf(x)</code></td><td>adjoint</td><td>{first.error:.1f}</td>" in page
+    assert "<td><code>erf(x)</code></td><td>adjoint</td><td>1.5</td>" in page
+    assert "<td>0.25</td>" in page
     assert "<h2>Certificate</h2>" in page
 
 
 def test_the_table_of_certificates_is_that_of_the_ledger() -> None:
     page = certificates.PAGE.read_text(encoding="utf-8")
-    assert certificates.with_table(page, LINES) == page
+    assert certificates.with_table(page, ledger.read(certificates.LEDGER)) == page
 
 
 def test_every_family_and_law_has_words() -> None:

@@ -7,11 +7,15 @@
 Truths are Arb's proven enclosures (the extra `certify`: python-flint). Arguments lie at all
 magnitudes and close to zeros, poles and the ends of domains; then the neighbourhood of the worst
 ones is searched. The worst argument is printed: anyone can repeat it.
+
+Functions of vectors and matrices (`--family vectors`, `--family matrices`) are measured in ε times
+the condition. `--dtype symbols` proves derivatives by SymPy, from formula and definition.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,10 +23,10 @@ from typing import Any
 from adjoint.cli.parser import FAMILY, FILE, OPERATOR, add_command, completes
 from adjoint.cli.terminal import paint
 from adjoint.core.errors import MissingOperator, did_you_mean
-from adjoint.testing.certificates import halves, ledger, measuring, rivals, subjects, ways
+from adjoint.testing.certificates import halves, ledger, measuring, rivals, symbolic, ways
 
 ORDERS = ("value", "first", "second", "third")
-DTYPES = ("float64", "float32", *halves.HALVES)
+DTYPES = ("float64", "float32", *halves.HALVES, symbolic.SYMBOLS)
 
 
 def add_certify(commands: Any) -> None:
@@ -33,16 +37,19 @@ def add_certify(commands: Any) -> None:
             "adjoint certify tanh special.erfcx",
             "adjoint certify tanh --way compiled --mode forward --dtype float32",
             "adjoint certify --family special --above 16",
+            "adjoint certify tanh --dtype symbols",
         ),
     )  # fmt: skip
     names = made.add_argument(
         "names", nargs="*", metavar="NAME", help="for instance tanh, sc.dawsn"
     )
     completes(names, OPERATOR)
-    family = made.add_argument("--family", help="all of a family, for instance special")
+    family = made.add_argument("--family", help="all of a family: special, vectors, matrices")
     completes(family, FAMILY)
     made.add_argument("--order", type=int, default=3, help="the highest derivative: 3")
-    made.add_argument("--dtype", choices=DTYPES, action="append", help="all unless said")
+    made.add_argument(
+        "--dtype", choices=DTYPES, action="append", help="all unless said; symbols: proofs"
+    )
     made.add_argument("--way", choices=ways.WAYS, action="append", help="all unless said")
     made.add_argument("--mode", choices=ways.MODES, action="append", help="both unless said")
     made.add_argument(
@@ -67,7 +74,7 @@ def run_certify(args: argparse.Namespace) -> Iterator[str]:
     asked += [f"{rival} reverse" for rival in rivals.RIVALS if args.rivals]
     dtypes = args.dtype or DTYPES
     before = ledger.read(Path(args.against)) if args.against else {}
-    yield f"{'':39} {'':13}" + "".join(f"{order:>10}" for order in ORDERS[: args.order + 1])
+    yield f"{'':39} {'':18}" + "".join(f"{order:>10}" for order in ORDERS[: args.order + 1])
     found = ledger.certify_all(chosen, dtypes, asked, jobs=args.jobs, search=not args.quick)
     lines: dict[ledger.Key, ledger.Line] = {}
     for measured in found:
@@ -84,7 +91,7 @@ def _counted(lines: Mapping[ledger.Key, ledger.Line]) -> Iterator[str]:
     for what in sorted({what for _, what in lines}):
         counted = ledger.counted(line for (_, w), line in lines.items() if w == what)
         for bound, numbers in counted.items():
-            yield f"{bound + ' ulp':39} {what:13}" + "".join(f"{n:>10}" for n in numbers)
+            yield f"{bound + ' ulp':39} {what:18}" + "".join(f"{n:>10}" for n in numbers)
 
 
 def _compare(
@@ -96,24 +103,29 @@ def _compare(
         for order in ledger.worse(line, before.get(key, ())):
             now, then = line[order], before[key][order]
             said.append(
-                f"{' '.join(key)}, {ORDERS[order]}: {now.error:.3g} ulp by {now.way} "
-                f"at {now.at!r}, where the ledger has {then.error:.3g}"
+                f"{' '.join(key)}, {ORDERS[order]}: {now.error:.3g} by {now.way} "
+                f"at {now.at}, where the ledger has {then.error:.3g}"
             )
     if said:
         raise ledger.Worse("worse than before:\n  " + "\n  ".join(said))
 
 
-def _chosen(args: argparse.Namespace) -> Iterator[subjects.Subject]:
-    known = subjects.subjects()
-    names = {s.operator for s in known} | {s.operator.removeprefix("special_") for s in known}
-    for name in args.names:
-        if name.replace("special.", "special_") not in names:
-            raise MissingOperator(f"there is no certificate of {name!r}{did_you_mean(name, names)}")
-    wanted = {name.replace("special.", "special_") for name in args.names}
-    for subject in known:
-        ours = {subject.operator, subject.operator.removeprefix("special_")} & wanted
-        if ours or subject.family == args.family or not (wanted or args.family):
-            yield subject
+def _chosen(args: argparse.Namespace) -> Iterator[ledger.Certified]:
+    known = ledger.everything().values()
+    names = {short for one in known for short in _names(one.operator)}
+    wanted = {re.sub(r"^(special|linalg)\.", r"\1_", name) for name in args.names}
+    for name in wanted - names:
+        raise MissingOperator(f"there is no certificate of {name!r}{did_you_mean(name, names)}")
+    for one in known:
+        ours = _names(one.operator) & wanted
+        if ours or one.family == args.family or not (wanted or args.family):
+            yield one
+
+
+def _names(operator: str) -> set[str]:
+    """By which an operator is called: special_erfcx and erfcx."""
+    short = {operator.removeprefix(home) for home in ("special_", "linalg_")}
+    return {operator, *short}
 
 
 def _shown(measured: measuring.Measured, args: argparse.Namespace) -> Iterator[str]:
@@ -121,12 +133,13 @@ def _shown(measured: measuring.Measured, args: argparse.Namespace) -> Iterator[s
     for (name, what), line in ledger.lines_of(measured).items():
         if max(entry.error for entry in line) >= args.above:
             numbers = "".join(f"{_short(entry.error):>10}" for entry in line[: args.order + 1])
-            yield f"{name[:38]:39} {what:13}{numbers}"
+            yield f"{name[:38]:39} {what:18}{numbers}"
             order, worst = max(enumerate(line), key=lambda found: found[1].error)
             cell = measured.worst[worst.way, order]
-            yield f"    {worst.way} at {cell.at!r}: {cell.found!r}, truth {cell.truth!r}"
+            numbers = f": {cell.found!r}, truth {cell.truth!r}" if what != symbolic.SYMBOLS else ""
+            yield f"    {worst.way} at {cell.at}{numbers}"
     for way, why in measured.refused.items():
-        yield f"{measured.subject[:38]:39} {measured.dtype:13} {way}: {paint(why, 'red')}"
+        yield f"{measured.subject[:38]:39} {measured.dtype:18} {way}: {paint(why, 'red')}"
 
 
 def _short(error: float) -> str:

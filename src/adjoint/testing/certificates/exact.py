@@ -121,6 +121,34 @@ class Matrix:
         moved = matrix_of([[vectors[i, k] for k in order] for i in rows])
         return [values[k] for k in order], moved
 
+    def cholesky(self) -> Matrix:
+        """The lower triangle L with positive diagonal and L Lᴴ = A."""
+        n = self.shape[0]
+        zero = self.data[0, 0] * 0
+        L = [[zero] * n for _ in range(n)]
+        for j in range(n):
+            for i in range(j, n):
+                row, other = matrix_of([L[i]]), matrix_of([L[j]])
+                rest = self.data[i, j] - (row @ other.H).entries()[0]
+                L[i][j] = sqrt(rest) if i == j else rest / L[j][j]
+        return matrix_of(L)
+
+    def lu(self) -> tuple[Matrix, Matrix, Matrix]:
+        """A = P L U, pivots being the largest of their columns."""
+        n, zero = self.shape[0], self.data[0, 0] * 0
+        U = [[self.data[i, j] for j in range(n)] for i in range(n)]
+        L, order = [[zero] * n for _ in range(n)], list(range(n))
+        for k in range(n):
+            pivot = max(range(k, n), key=lambda i: abs(complex(U[i][k])))
+            for rows in (U, L, order):
+                rows[k], rows[pivot] = rows[pivot], rows[k]
+            L[k][k] = zero + 1
+            for i in range(k + 1, n):
+                L[i][k] = U[i][k] / U[k][k]
+                U[i] = [u - L[i][k] * v for u, v in zip(U[i], U[k])]
+        P = [[zero + (1 if order[j] == i else 0) for j in range(n)] for i in range(n)]
+        return matrix_of(P), matrix_of(L), matrix_of(U)
+
     def function(self, of: Callable[[Scalar], Scalar]) -> Matrix:
         """V f(w) V⁻¹."""
         values, V = self.eig()

@@ -4,9 +4,13 @@ A file of one line for each subject and dtype, written by `adjoint certify --wri
 
     tanh(x); float64; 1.3 eager reverse -0.51; 2.1 c forward 3.7; 2.4 …; 3.0 …
     tanh(x); float64 torch; 1.2 torch reverse 0.3; …
+    tanh(x); symbols; 0 symbols proof 1.75; 0 symbols proof 1.75; …
+    std(x, 0); float64 condition; 0.32 eager rr tame; 1.2 compiled rf one large; …
 
-with the worst error of the value and of three derivatives in ulp, the way it came about, and the
-argument. It is published, and it is a ratchet: a row never gets worse.
+with the worst error of the value and of three derivatives, the way it came about, and the argument.
+The unit is one ulp; of functions of vectors and matrices it is ε times the condition, and instead
+of an argument there is a situation. An error of symbols is 0 where a derivative is proven from
+formula and definition. The ledger is published, and it is a ratchet: a row never gets worse.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +30,7 @@ import scipy
 
 from adjoint.core.errors import AdjointError
 from adjoint.core.records import record
-from adjoint.testing.certificates import halves
+from adjoint.testing.certificates import halves, matrices, symbolic, vectors
 from adjoint.testing.certificates.measuring import Measured, measure
 from adjoint.testing.certificates.rivals import RIVALS
 from adjoint.testing.certificates.subjects import Subject, subjects
@@ -45,13 +50,21 @@ class Entry:
 
     error: float  # in ulp
     way: str  # "large reverse"
-    at: float  # the argument
+    at: float | str  # the argument, or the situation of a vector or matrix
 
     def __str__(self) -> str:
-        return f"{self.error:.3g} {self.way} {self.at!r}"
+        return f"{self.error:.3g} {self.way} {self.at}"
 
 
 Line = tuple[Entry, ...]  # one for each order
+Certified = Subject | vectors.Function | matrices.Function
+
+
+@cache
+def everything() -> dict[str, Certified]:
+    """All that is certified, by title: functions of numbers, of vectors and of matrices."""
+    every = (*subjects(), *vectors.functions(), *matrices.functions())
+    return {one.title: one for one in every}
 
 
 def lines_of(measured: Measured) -> dict[Key, Line]:
@@ -70,7 +83,7 @@ def lines_of(measured: Measured) -> dict[Key, Line]:
 
 
 def certify_all(
-    chosen: Sequence[Subject],
+    chosen: Sequence[Certified],
     dtypes: Iterable[str],
     ways: Iterable[str],
     *,
@@ -78,7 +91,7 @@ def certify_all(
     search: bool,
 ) -> Iterator[Measured]:
     """Measure subjects in several processes, in order."""
-    tasks = [(subject, dtype, tuple(ways), search) for subject in chosen for dtype in dtypes]
+    tasks = [(one.title, dtype, tuple(ways), search) for one in chosen for dtype in dtypes]
     if jobs <= 1:
         yield from filter(None, map(_measured, tasks))
         return
@@ -87,8 +100,15 @@ def certify_all(
         yield from filter(None, pool.map(_measured, tasks))
 
 
-def _measured(task: tuple[Subject, str, tuple[str, ...], bool]) -> Measured | None:
-    subject, dtype, ways, search = task
+def _measured(task: tuple[str, str, tuple[str, ...], bool]) -> Measured | None:
+    title, dtype, ways, search = task
+    subject = everything()[title]
+    if isinstance(subject, vectors.Function):
+        return vectors.measure(subject, dtype, ways)
+    if isinstance(subject, matrices.Function):
+        return matrices.measure(subject, dtype, ways)
+    if dtype == symbolic.SYMBOLS:
+        return symbolic.measure(subject)
     if dtype in halves.HALVES:
         return halves.measure(subject, dtype, ways)
     return measure(subject, dtype, ways, search=search)
@@ -100,7 +120,7 @@ def _measured(task: tuple[Subject, str, tuple[str, ...], bool]) -> Measured | No
 def write(path: Path, lines: Mapping[Key, Line]) -> None:
     """Write a ledger; lines that were not measured now stay, if their subject still exists."""
     before = read(path) if path.exists() else {}
-    order = {subject.title: i for i, subject in enumerate(subjects())}
+    order = {title: i for i, title in enumerate(everything())}
     kept = {key: line for key, line in before.items() if key[0] in order}
     every = kept | {**lines}
     keys = sorted(every, key=lambda key: (order[key[0]], key[1]))
@@ -112,7 +132,7 @@ def circumstances() -> tuple[str, ...]:
     """The date, the processor and the libraries on which errors depend."""
     libc = " ".join(platform.libc_ver())
     return (
-        "Worst errors in ulp of values, first, second and third derivatives: `make certify`.",
+        "Worst errors of values, first, second and third derivatives: `make certify`.",
         f"{datetime.date.today()}, {_processor()}, {libc}, NumPy {np.__version__}, "
         f"SciPy {scipy.__version__}",
     )
@@ -138,8 +158,15 @@ def read(path: Path) -> dict[Key, Line]:
 
 
 def _entry(text: str) -> Entry:
-    error, *way, at = text.split(" ")
-    return Entry(float(error), " ".join(way), float(at))
+    error, means, mode, at = text.split(" ", 3)
+    return Entry(float(error), f"{means} {mode}", _number(at))
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def worse(now: Line, before: Line) -> list[int]:

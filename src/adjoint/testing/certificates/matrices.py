@@ -3,15 +3,17 @@
 Each function is computed with our eigenvalues, singular values or factors, and once more in
 hundreds of digits by other formulas (`exact.py`). The matrices have eigenvalues or singular values
 that are far apart, equal, close together to all degrees, zero, or many powers of ten apart. The
-derivatives are those along a direction, in all compositions of modes. The unit of a derivative q is
-ε(|q| + |A| |dq|), where dq is how quickly q changes with A: as much as q moves when A is rounded.
+derivatives are those along a direction, in compositions of modes. The unit of a derivative q is as
+much as q moves when A, and the derivatives below it, are rounded: ε(|q| + |A| |dq| + …).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -19,34 +21,32 @@ import adjoint as ad
 from adjoint.core.records import record
 from adjoint.testing.certificates import exact
 from adjoint.testing.certificates.exact import Matrix, diagonal, exp, log, sqrt, total, weighted
+from adjoint.testing.certificates.measuring import Cell, Measured, said
+from adjoint.testing.certificates.ways import is_asked, letters
 
 Array = np.ndarray[Any, Any]
-GAPS = (0.0, 2.0**-52, 1e-15, 1e-13, 1e-11, 1e-9, 1e-7, 1e-5, 1e-3, 1e-2, 1e-1)
+DTYPES = ("float64", "float32")
+GAPS = (0.0, 2.0**-52, 1e-13, 1e-10, 1e-7, 1e-4, 1e-2)
 # f: forward, r: reverse; the innermost derivative first
-MODES = ("r", "f", "rr", "rf", "fr", "ff", "rrr", "rff", "frf", "fff", "ffr", "rfr")
+MODES = ("r", "f", "rr", "rf", "fr", "ff", "rrr", "frf", "fff")
+_WAYS = ("eager value", *(f"eager {mode}" for mode in MODES), "compiled r", "compiled fr")
 
 
 @record
 class Function:
     """A number that depends on a matrix."""
 
-    name: str  # "exp of eigh"
+    name: str  # "exp(A) by eigh"
+    operator: str  # "linalg_eigh"
     ours: Callable[[Any, Any], Any]  # of a tensor A and weights W
     truth: Callable[[Matrix, Matrix], Any]
     kind: str  # "symmetric", "hermitian", "general", "square", "tall", "wide"
     spectra: tuple[str, ...]  # the situations in which it is smooth
+    family: str = "matrices"
 
-
-@record
-class Error:
-    """The error of one derivative over ε times the condition."""
-
-    function: str  # "exp of eigh"
-    situation: str  # "a pair, gap 1e-11"
-    dtype: str  # "float64"
-    order: int
-    mode: str  # "rf"
-    error: float
+    @property
+    def title(self) -> str:
+        return f"{self.name}, {self.kind}"
 
 
 # -- functions -------------------------------------------------------------------------------------
@@ -134,53 +134,122 @@ def functions() -> tuple[Function, ...]:
 
 
 _FUNCTIONS = (
-    Function("exp(A) by eigh", _eigh(lambda w: w.exp()), _hermitian(exp), "symmetric", _ANY),
-    Function("A³ by eigh", _eigh(lambda w: w**3), _hermitian(lambda z: z * z * z), "symmetric", _ANY),
-    Function("√A by eigh", _eigh(lambda w: w.sqrt()), _hermitian(sqrt), "symmetric", _POSITIVE),
-    Function("log A by eigh", _eigh(lambda w: w.log()), _hermitian(log), "symmetric", _POSITIVE),
-    Function("A⁻¹ by eigh", _eigh(lambda w: 1 / w), _hermitian(lambda z: 1 / z), "symmetric", _POSITIVE),
-    Function("Fermi function by eigh", _eigh(_fermi), _hermitian(lambda z: 1 / (1 + exp((z - 1) * 20))),
+    Function("exp(A) by eigh", "linalg_eigh", _eigh(lambda w: w.exp()), _hermitian(exp), "symmetric", _ANY),
+    Function("A³ by eigh", "linalg_eigh", _eigh(lambda w: w**3), _hermitian(lambda z: z * z * z), "symmetric", _ANY),
+    Function("√A by eigh", "linalg_eigh", _eigh(lambda w: w.sqrt()), _hermitian(sqrt), "symmetric", _POSITIVE),
+    Function("log A by eigh", "linalg_eigh", _eigh(lambda w: w.log()), _hermitian(log), "symmetric", _POSITIVE),
+    Function("A⁻¹ by eigh", "linalg_eigh", _eigh(lambda w: 1 / w), _hermitian(lambda z: 1 / z), "symmetric", _POSITIVE),
+    Function("Fermi function by eigh", "linalg_eigh", _eigh(_fermi), _hermitian(lambda z: 1 / (1 + exp((z - 1) * 20))),
              "symmetric", _ANY),
-    Function("exp(A) by eigh", _eigh(lambda w: w.exp()), _hermitian(exp), "hermitian", _ANY),
-    Function("projector", _projector, _true_projector, "symmetric", ("far", "pair")),
-    Function("projector", _projector, _true_projector, "hermitian", ("far", "pair")),
-    Function("tr A³ by eigvalsh", _eigvalsh(lambda w: (w**3).sum()),
+    Function("exp(A) by eigh", "linalg_eigh", _eigh(lambda w: w.exp()), _hermitian(exp), "hermitian", _ANY),
+    Function("projector", "linalg_eigh", _projector, _true_projector, "symmetric", ("far", "pair")),
+    Function("projector", "linalg_eigh", _projector, _true_projector, "hermitian", ("far", "pair")),
+    Function("tr A³ by eigvalsh", "linalg_eigvalsh", _eigvalsh(lambda w: (w**3).sum()),
              _of_values(lambda z: total([x * x * x for x in z])), "symmetric", _ANY),
-    Function("log det by eigvalsh", _eigvalsh(lambda w: w.log().sum()),
+    Function("log det by eigvalsh", "linalg_eigvalsh", _eigvalsh(lambda w: w.log().sum()),
              _of_values(lambda z: total([log(x) for x in z])), "symmetric", _POSITIVE),
-    Function("sum of the two smallest", _eigvalsh(lambda w: w[:2].sum()),
+    Function("sum of the two smallest", "linalg_eigvalsh", _eigvalsh(lambda w: w[:2].sum()),
              _of_values(lambda z: z[0] + z[1]), "symmetric", ("far", "pair")),
-    Function("U S³ Vᴴ", _svd(lambda s: s**3), _odd(lambda z: z), "square", _ANY),
-    Function("U S³ Vᴴ", _svd(lambda s: s**3), _odd(lambda z: z), "tall", _ANY),
-    Function("U S³ Vᴴ", _svd(lambda s: s**3), _odd(lambda z: z), "wide", _ANY),
-    Function("U sinh(S) Vᴴ", _svd(lambda s: s.sinh()), _odd(lambda z: _sinhc(z)), "square", _ANY),
-    Function("polar factor", _svd(lambda s: s**0), _odd(lambda z: 1 / sqrt(z)), "square", _POSITIVE),
-    Function("polar factor", _svd(lambda s: s**0), _odd(lambda z: 1 / sqrt(z)), "tall", _POSITIVE),
-    Function("polar factor", _svd(lambda s: s**0), _odd(lambda z: 1 / sqrt(z)), "complex", _POSITIVE),
-    Function("pseudo-inverse by svd", _svd(lambda s: 1 / s), _odd(lambda z: 1 / z), "tall", _POSITIVE),
-    Function("nuclear norm", lambda A, W: ad.linalg.matrix_norm(A, "nuc"), _singular(total),
+    Function("U S³ Vᴴ", "linalg_svd", _svd(lambda s: s**3), _odd(lambda z: z), "square", _ANY),
+    Function("U S³ Vᴴ", "linalg_svd", _svd(lambda s: s**3), _odd(lambda z: z), "tall", _ANY),
+    Function("U S³ Vᴴ", "linalg_svd", _svd(lambda s: s**3), _odd(lambda z: z), "wide", _ANY),
+    Function("U sinh(S) Vᴴ", "linalg_svd", _svd(lambda s: s.sinh()), _odd(lambda z: _sinhc(z)), "square", _ANY),
+    Function("polar factor", "linalg_svd", _svd(lambda s: s**0), _odd(lambda z: 1 / sqrt(z)), "square", _POSITIVE),
+    Function("polar factor", "linalg_svd", _svd(lambda s: s**0), _odd(lambda z: 1 / sqrt(z)), "tall", _POSITIVE),
+    Function("polar factor", "linalg_svd", _svd(lambda s: s**0), _odd(lambda z: 1 / sqrt(z)), "complex", _POSITIVE),
+    Function("pseudo-inverse by svd", "linalg_svd", _svd(lambda s: 1 / s), _odd(lambda z: 1 / z), "tall", _POSITIVE),
+    Function("nuclear norm", "linalg_matrix_norm", lambda A, W: ad.linalg.matrix_norm(A, "nuc"), _singular(total),
              "square", _POSITIVE),
-    Function("nuclear norm", lambda A, W: ad.linalg.matrix_norm(A, "nuc"), _singular(total),
+    Function("nuclear norm", "linalg_matrix_norm", lambda A, W: ad.linalg.matrix_norm(A, "nuc"), _singular(total),
              "tall", _POSITIVE),
-    Function("Σ S⁴ by svdvals", lambda A, W: (ad.linalg.svdvals(A) ** 4).sum(),
+    Function("Σ S⁴ by svdvals", "linalg_svdvals", lambda A, W: (ad.linalg.svdvals(A) ** 4).sum(),
              _singular(lambda s: total([x * x * x * x for x in s])), "wide", _ANY),
-    Function("A² by eig", _eig(lambda w: w**2), lambda A, W: weighted(W, A @ A), "general", _ANY),
-    Function("exp(A) by eig", _eig(lambda w: w.exp()), lambda A, W: weighted(W, A.function(exp)),
+    Function("A² by eig", "linalg_eig", _eig(lambda w: w**2), lambda A, W: weighted(W, A @ A), "general", _ANY),
+    Function("exp(A) by eig", "linalg_eig", _eig(lambda w: w.exp()), lambda A, W: weighted(W, A.function(exp)),
              "general", _ANY),
-    Function("tr A³ by eigvals", lambda A, W: (ad.linalg.eigvals(A) ** 3).sum().real,
+    Function("tr A³ by eigvals", "linalg_eigvals", lambda A, W: (ad.linalg.eigvals(A) ** 3).sum().real,
              lambda A, W: total((A @ A @ A).diagonal()), "general", _ANY),
-    Function("matrix_exp", lambda A, W: (W * ad.linalg.matrix_exp(A)).sum().real,
+    Function("matrix_exp", "linalg_matrix_exp", lambda A, W: (W * ad.linalg.matrix_exp(A)).sum().real,
              lambda A, W: weighted(W, A.function(exp)), "general", _ANY),
-    Function("inv", lambda A, W: (W * ad.linalg.inv(A)).sum().real,
+    Function("inv", "linalg_inv", lambda A, W: (W * ad.linalg.inv(A)).sum().real,
              lambda A, W: weighted(W, A.inverse()), "square", _POSITIVE),
-    Function("pinv", lambda A, W: (W.mH * ad.linalg.pinv(A)).sum().real,
+    Function("pinv", "linalg_pinv", lambda A, W: (W.mH * ad.linalg.pinv(A)).sum().real,
              lambda A, W: weighted(W.H, (A.H @ A).inverse() @ A.H), "tall", _POSITIVE),
-    Function("det", lambda A, W: ad.linalg.det(A), lambda A, W: A.det(), "square", _ANY),
-    Function("slogdet", lambda A, W: ad.linalg.slogdet(A)[1], lambda A, W: log(A.det() * A.det()) * 0.5,
+    Function("det", "linalg_det", lambda A, W: ad.linalg.det(A), lambda A, W: A.det(), "square", _ANY),
+    Function("slogdet", "linalg_slogdet", lambda A, W: ad.linalg.slogdet(A)[1], lambda A, W: log(A.det() * A.det()) * 0.5,
              "square", _POSITIVE),
-    Function("QR", lambda A, W: (W * (lambda q: q[0] @ q[1])(ad.linalg.qr(A)) ** 2).sum(),
+    Function("Q R by qr", "linalg_qr", lambda A, W: (W * (lambda q: q[0] @ q[1])(ad.linalg.qr(A)) ** 2).sum(),
              lambda A, W: weighted(W, _squares(A)), "tall", _ANY),
+    Function("R² by qr", "linalg_qr", lambda A, W: (W[:4] * ad.linalg.qr(A)[1] ** 2).sum(),
+             lambda A, W: weighted(_top(W), _squares((A.H @ A).cholesky().H)), "tall", _POSITIVE),
+    Function("Q Qᴴ by qr", "linalg_qr", lambda A, W: (W.mH @ (lambda q: q @ q.mH)(ad.linalg.qr(A)[0])).sum(),
+             lambda A, W: total((W.H @ (A @ (A.H @ A).inverse() @ A.H)).entries()), "tall", _POSITIVE),
+    Function("cholesky", "linalg_cholesky", lambda A, W: (W * ad.linalg.cholesky(A)).sum(),
+             lambda A, W: weighted(W, A.cholesky()), "symmetric", _POSITIVE),
+    Function("cholesky_solve", "cholesky_solve",
+             lambda A, W: (W * ad.cholesky_solve(W, ad.linalg.cholesky(A))).sum(),
+             lambda A, W: weighted(W, A.inverse() @ W), "symmetric", _POSITIVE),
+    Function("cholesky_inverse", "cholesky_inverse",
+             lambda A, W: (W * ad.cholesky_inverse(ad.linalg.cholesky(A))).sum(),
+             lambda A, W: weighted(W, A.inverse()), "symmetric", _POSITIVE),
+    Function("logdet", "logdet", lambda A, W: ad.logdet(A), lambda A, W: log(A.det()),
+             "symmetric", _POSITIVE),
+    Function("solve", "linalg_solve", lambda A, W: (W * ad.linalg.solve(A, W)).sum().real,
+             lambda A, W: weighted(W, A.inverse() @ W), "square", _POSITIVE),
+    Function("solve", "linalg_solve", lambda A, W: (W * ad.linalg.solve(A, W)).sum().real,
+             lambda A, W: weighted(W, A.inverse() @ W), "complex", _POSITIVE),
+    Function("solve_triangular", "linalg_solve_triangular",
+             lambda A, W: (W * ad.linalg.solve_triangular(ad.tril(A), W, upper=False)).sum(),
+             lambda A, W: weighted(W, _lower(A).inverse() @ W), "symmetric", _POSITIVE),
+    Function("L and U by lu", "linalg_lu", lambda A, W: _of_factors(*ad.linalg.lu(A), W),
+             lambda A, W: _of_factors_truly(*A.lu(), W), "general", _POSITIVE),
+    Function("lu_solve", "linalg_lu_solve",
+             lambda A, W: (W * ad.linalg.lu_solve(*ad.linalg.lu_factor(A), W)).sum(),
+             lambda A, W: weighted(W, A.inverse() @ W), "general", _POSITIVE),
+    Function("lstsq", "linalg_lstsq", lambda A, W: ad.linalg.lstsq(A, W).solution.sum(),
+             lambda A, W: total(((A.H @ A).inverse() @ A.H @ W).entries()), "tall", _POSITIVE),
+    Function("A³ by matrix_power", "linalg_matrix_power",
+             lambda A, W: (W * ad.linalg.matrix_power(A, 3)).sum(),
+             lambda A, W: weighted(W, A @ A @ A), "general", _ANY),
+    Function("A⁻² by matrix_power", "linalg_matrix_power",
+             lambda A, W: (W * ad.linalg.matrix_power(A, -2)).sum(),
+             lambda A, W: weighted(W, A.inverse() @ A.inverse()), "general", _POSITIVE),
+    Function("√A by sqrtm", "sl.sqrtm", lambda A, W: (W * _scipy().sqrtm(A)).sum().real,
+             lambda A, W: weighted(W, A.function(sqrt)), "general", _POSITIVE),
+    Function("log A by logm", "sl.logm", lambda A, W: (W * _scipy().logm(A)).sum().real,
+             lambda A, W: weighted(W, A.function(log)), "general", _POSITIVE),
+    Function("spectral norm", "linalg_matrix_norm", lambda A, W: ad.linalg.matrix_norm(A, 2),
+             _singular(lambda s: s[-1]), "square", ("far", "pair", "zeros", "ratios")),
+    Function("condition", "linalg_cond", lambda A, W: ad.linalg.cond(A),
+             _singular(lambda s: s[-1] / s[0]), "square", ("far",)),
 )  # fmt: skip
+
+
+@cache
+def _scipy() -> Any:
+    import adjoint.scipy.linalg
+
+    return adjoint.scipy.linalg
+
+
+def _top(W: Matrix) -> Matrix:
+    """The first four rows."""
+    return W.H.part(slice(4)).H
+
+
+def _lower(A: Matrix) -> Matrix:
+    n, entries = A.shape[0], A.entries()
+    return exact.matrix_of(
+        [[entries[i * n + j] * (1 if j <= i else 0) for j in range(n)] for i in range(n)]
+    )
+
+
+def _of_factors(P: Any, L: Any, U: Any, W: Any) -> Any:
+    return (W * (P @ L)).sum() + (W * U).sum()
+
+
+def _of_factors_truly(P: Matrix, L: Matrix, U: Matrix, W: Matrix) -> Any:
+    return weighted(W, P @ L) + weighted(W, U)
 
 
 def _sinhc(z: Any) -> Any:
@@ -297,8 +366,17 @@ def truth(function: Function, A: Array, W: Array, E: Array, eps: float) -> Known
     weights = Matrix.of(W)
     found = exact.along(lambda X: function.truth(X, weights), A, E)
     size = float(np.linalg.norm(A))
-    units = [eps * (abs(q) + size * abs(dq)) for q, dq in zip(found, found[1:])]
-    return Known(tuple(found[:4]), tuple(units))
+    return Known(tuple(found[:4]), tuple(_unit(found, n, size, eps) for n in range(4)))
+
+
+def _unit(found: Sequence[float], order: int, size: float, eps: float) -> float:
+    """How far a derivative moves when A and the lower derivatives are rounded."""
+    rounded = sum(eps * abs(q) / size ** (order - k) for k, q in enumerate(found[: order + 1]))
+    moved = (
+        abs(q) * (eps * size) ** n / math.factorial(n)
+        for n, q in enumerate(found[order + 1 :], 1)
+    )
+    return rounded + sum(moved) + float(np.finfo(float).smallest_normal)
 
 
 def weights_for(function: Function, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -307,22 +385,56 @@ def weights_for(function: Function, shape: tuple[int, ...], rng: np.random.Gener
     return W + 1j * rng.standard_normal(shape) if function.kind in ("hermitian", "complex") else W
 
 
-def measure(
-    function: Function, situation: str, values: Sequence[float], dtype: str, seed: int,
-    modes: Sequence[str] = MODES,
-) -> Iterator[Error]:  # fmt: skip
-    """The errors of the derivatives of a function at one matrix."""
+def measure(function: Function, dtype: str, ways: Sequence[str]) -> Measured | None:
+    """The worst error of each way and order over all situations; None for half types."""
+    if dtype not in DTYPES:
+        return None
+    worst: dict[tuple[str, int], Cell] = {}
+    refused: dict[str, str] = {}
+    runs = {way: _run(function, way) for way in _WAYS if is_asked(way, ways)}
+    for situation, values in situations(function):
+        x, w, e, known = case(function, values, dtype, crc32(f"{function.title} {situation}".encode()))
+        for way, run in runs.items():
+            order = len(letters(way))
+            try:
+                found = float(run(x, w, e))
+            except Exception as error:
+                refused[way] = f"{situation}: {said(error)}"
+                continue
+            cell = compared(found, known, order, situation)
+            if (way, order) not in worst or cell.error > worst[way, order].error:
+                worst[way, order] = cell
+    return Measured(function.title, f"{dtype} condition", worst, refused, {})
+
+
+def case(
+    function: Function, values: Sequence[float], dtype: str, seed: int
+) -> tuple[Any, Any, Any, Known]:
+    """A matrix, weights and a direction as tensors, and what is true there."""
     rng = np.random.default_rng(seed)
     A = _rounded(matrix(function.kind, values, rng), dtype)
     E = _rounded(direction(function.kind, A.shape, rng), dtype)
     W = _rounded(weights_for(function, A.shape, rng), dtype)
     known = truth(function, A, W, E, float(np.finfo(dtype).eps))
-    x, e, w = (ad.tensor(_typed(part, dtype)) for part in (A, E, W))
-    for mode in modes:
-        order = len(mode)
-        found = float(derivative(lambda y: function.ours(y, w), mode, e)(x))
-        error = abs(found - known.values[order]) / known.units[order]
-        yield Error(function.name, situation, dtype, order, mode, error)
+    x, w, e = (ad.tensor(_typed(part, dtype)) for part in (A, W, E))
+    return x, w, e, known
+
+
+def compared(found: float, known: Known, order: int, situation: str) -> Cell:
+    """The error of a derivative in units; infinite for a NaN."""
+    value = known.values[order]
+    error = abs(found - value) / known.units[order]
+    return Cell(error if math.isfinite(found) else math.inf, situation, found, value)
+
+
+def _run(function: Function, way: str) -> Callable[[Any, Any, Any], Any]:
+    """The derivative of a function along a direction, by one way."""
+    means, mode = way.split()[0], letters(way)
+
+    def run(x: Any, w: Any, e: Any) -> Any:
+        return derivative(lambda y: function.ours(y, w), mode, e)(x)
+
+    return ad.compile(run) if means == "compiled" else run
 
 
 def _typed(array: Array, dtype: str) -> Array:
@@ -331,21 +443,3 @@ def _typed(array: Array, dtype: str) -> Array:
 
 def _rounded(array: Array, dtype: str) -> Array:
     return _typed(array, dtype).astype(complex if np.iscomplexobj(array) else float)
-
-
-@cache
-def measure_matrices(seeds: int = 1) -> tuple[Error, ...]:
-    """The worst error of each function, situation, dtype, order and mode."""
-    worst: dict[Any, Error] = {}
-    for function in functions():
-        for situation, values in situations(function):
-            for dtype in ("float64", "float32"):
-                for seed in range(seeds):
-                    for error in measure(function, situation, values, dtype, seed):
-                        key = (function.kind, *(getattr(error, n) for n in _KEY))
-                        if key not in worst or not worst[key].error >= error.error:
-                            worst[key] = error
-    return tuple(worst.values())
-
-
-_KEY = ("function", "situation", "dtype", "order", "mode")

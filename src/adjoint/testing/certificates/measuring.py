@@ -33,7 +33,7 @@ class Cell:
     """The worst error of one order, way and dtype."""
 
     error: float  # in ulp
-    at: float  # the argument
+    at: float | str  # the argument; of vectors and matrices the situation: "one large"
     found: float
     truth: float
 
@@ -43,7 +43,7 @@ class Measured:
     """What was found of one subject in one dtype."""
 
     subject: str  # "hypot(x, 0.7)"
-    dtype: str  # "float64"
+    dtype: str  # "float64"; "float64 condition" where the unit is ε times the condition
     worst: Mapping[tuple[str, int], Cell]  # by way and order: {("eager reverse", 2): …}
     refused: Mapping[str, str]  # ways that raised: {"c forward": "export.c: there is no C for …"}
     profile: Mapping[int, tuple[tuple[float, float], ...]]  # (argument, error) of each order

@@ -22,7 +22,7 @@ from adjoint.core.records import record
 _FILE = Path(__file__).with_name("definitions.txt")
 _PARAMETER = re.compile(r"^(\w+) = (.+)$")
 _CALLED = re.compile(r"(?:(\w+)\.)?(\w+)\(")
-PREFIXES = {"special": "special_", "F": "", "sc": "sc.", "D": "D."}
+PREFIXES = {"special": "special_", "linalg": "linalg_", "F": "", "sc": "sc.", "D": "D."}
 
 
 @record
@@ -59,9 +59,7 @@ class Subject:
     @property
     def operator(self) -> str:
         """The operator that the call is about: "hypot", "special_erfcx", "sc.boxcox"."""
-        match = _CALLED.match(self.call)
-        prefix, name = match.groups() if match else ("", self.call)
-        return PREFIXES.get(prefix or "", "") + name
+        return operator_of(self.call)
 
     @property
     def seed(self) -> int:
@@ -76,6 +74,17 @@ class Subject:
         found = self.parameters_in(dtype).values()
         return all(math.isfinite(v) and (v != 0) == (w != 0)
                    for v, w in zip(found, self.parameters.values()))  # fmt: skip
+
+
+def operator_of(call: str) -> str:
+    """The operator that is called first.
+
+    >>> operator_of("linalg.vector_norm(x, 1)"), operator_of("sc.boxcox(x, c)")
+    ('linalg_vector_norm', 'sc.boxcox')
+    """
+    match = _CALLED.match(call)
+    prefix, name = match.groups() if match else ("", call)
+    return PREFIXES.get(prefix or "", "") + name
 
 
 @cache

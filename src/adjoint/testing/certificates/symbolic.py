@@ -23,11 +23,15 @@ from adjoint.graph.ir import Constant, Graph, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.tensor import binding
 from adjoint.testing.certificates import definitions
+from adjoint.testing.certificates.measuring import Cell, Measured
 from adjoint.testing.certificates.subjects import Subject
 from adjoint.testing.certificates.ways import function_of, slope
 
 POINTS = (-37.5, -2.25, -0.625, -0.125, 0.125, 0.375, 0.625, 0.875, 1.75, 3.25, 41.5)
+LONGEST = 400  # operations of a difference that is simplified
+SYMBOLS = "symbols"  # instead of a dtype
 DIGITS = 150  # with which a difference that does not simplify is computed
+MOST = 20_000  # digits that may cancel on the way
 SAME = 60  # digits in which both sides then agree
 Symbol = Any
 
@@ -43,7 +47,8 @@ class Proof:
     subject: str  # "tanh(x)"
     order: int  # 1
     at: float  # where comparisons were decided
-    outcome: str  # "proven", "equal to 60 digits", or why not
+    outcome: str  # "proof", "digits", "difference", or why nothing is known
+    error: float  # of the formula without rounding, in ulp: 0 if proven; NaN if nothing is known
 
 
 @cache
@@ -55,42 +60,68 @@ def sympy() -> Any:
         raise Unknown("proofs need SymPy: pip install 'adjoint[certify]'") from None
 
 
+def measure(subject: Subject, orders: int = 2) -> Measured | None:
+    """The worst outcome of each order; None where a meaning is missing or the domain is small."""
+    worst: dict[tuple[str, int], Cell] = {}
+    for proof in proofs(subject, min(orders, subject.orders)):
+        if math.isnan(proof.error):
+            break
+        key = next((key for key in worst if key[1] == proof.order), None)
+        if key is None or proof.error > worst[key].error:
+            worst.pop(key, None) if key else None
+            worst[f"symbols {proof.outcome}", proof.order] = Cell(proof.error, proof.at, 0.0, 0.0)
+    return Measured(subject.title, SYMBOLS, worst, {}, {}) if worst else None
+
+
 def proofs(subject: Subject, orders: int = 2) -> Iterator[Proof]:
     """One proof for each order and each way in which comparisons come out."""
-    for order in range(1, orders + 1):
+    for order in range(orders + 1):
         seen: set[tuple[bool, ...]] = set()
         for at in POINTS:
             if subject.low < at < subject.high and at not in subject.kinks:
-                decided, outcome = _proof(subject, order, at)
+                decided, outcome, error = _proof(subject, order, at)
                 if decided not in seen:
                     seen.add(decided)
-                    yield Proof(subject.title, order, at, outcome)
+                    yield Proof(subject.title, order, at, outcome, error)
 
 
-def _proof(subject: Subject, order: int, at: float) -> tuple[tuple[bool, ...], str]:
+def _proof(subject: Subject, order: int, at: float) -> tuple[tuple[bool, ...], str, float]:
     world = World(at)
     try:
         found = world.derivative(subject, order)
         true = world.definition(subject)
     except Unknown as error:
-        return tuple(world.decided), str(error)
+        return tuple(world.decided), str(error), math.nan
     wanted = sympy().diff(true, world.x, order)
-    return tuple(world.decided), _compared(found - wanted, wanted, world)
+    return tuple(world.decided), *_compared(found - wanted, wanted, world)
 
 
-def _compared(difference: Symbol, wanted: Symbol, world: World) -> str:
+def _compared(difference: Symbol, wanted: Symbol, world: World) -> tuple[str, float]:
+    """How a difference was seen to be nothing, and the error in ulp where it is not."""
     s = sympy()
     difference, wanted = s.sympify(difference), s.sympify(wanted)
+    if _simplifies(difference):
+        return "proof", 0.0
+    points = [world.at * (1 + s.Rational(k, 1000)) for k in range(-2, 3)]
+    worst, size = (
+        max(abs(s.N(value.subs(world.x, p), DIGITS, maxn=MOST)) for p in points)
+        for value in (difference, wanted)
+    )
+    if worst <= s.Float(10) ** -SAME * size:
+        return "digits", 10.0**-SAME * 2**52
+    return "difference", float(worst / size) * 2**52 if size else math.inf
+
+
+def _simplifies(difference: Symbol) -> bool:
+    """Whether a difference of moderate length becomes 0."""
+    s = sympy()
     for form in (difference, difference.rewrite(s.exp)):
+        if s.count_ops(form) > LONGEST:
+            continue
         numerator = s.fraction(s.together(s.powsimp(form)))[0]
         if s.expand(numerator) == 0 or s.powsimp(s.expand(numerator)) == 0:
-            return "proven"
-    points = [world.at * (1 + s.Rational(k, 1000)) for k in range(-2, 3)]
-    worst = max(abs(s.N(difference.subs(world.x, p), DIGITS)) for p in points)
-    size = max(abs(s.N(wanted.subs(world.x, p), DIGITS)) for p in points)
-    if worst <= s.Float(10) ** -SAME * size:
-        return f"equal to {SAME} digits"
-    return f"differs by {s.N(worst, 5)}"
+            return True
+    return False
 
 
 # -- graphs on symbols -----------------------------------------------------------------------------

@@ -17,17 +17,20 @@ from typing import Any
 import numpy as np
 
 import adjoint as ad
-from adjoint.core.errors import AdjointError
 from adjoint.core.records import record
 from adjoint.testing.certificates import definitions
 from adjoint.testing.certificates.balls import flint, number, series
-from adjoint.testing.certificates.ways import namespace
+from adjoint.testing.certificates.measuring import Cell, Measured, said
+from adjoint.testing.certificates.subjects import operator_of
+from adjoint.testing.certificates.ways import is_asked, letters, namespace
 
 Array = np.ndarray[Any, Any]
 _FILE = Path(__file__).with_name("vectors.txt")
 SIZE = 6
 BITS, STEP = 700, 200  # of the truth; the condition is a difference over 2⁻²⁰⁰
-MODES = ("reverse", "forward", "compiled")
+DTYPES = ("float64", "float32")
+JACOBIANS = {"r": ad.jacrev, "f": ad.jacfwd}
+WAYS = ("eager rr", "eager ff", "eager rf", "compiled rf")
 
 
 @record
@@ -37,22 +40,19 @@ class Function:
     call: str  # "logsumexp(x, (0,))"
     definition: str
     wide: bool  # whether it is tried with numbers at the ends of the range
+    family: str = "vectors"
+
+    @property
+    def title(self) -> str:
+        return self.call
+
+    @property
+    def operator(self) -> str:
+        return operator_of(self.call)
 
     def ours(self) -> Callable[[Any], Any]:
         code = compile(self.call, f"<{self.call}>", "eval")
         return lambda x: eval(code, namespace(), {"x": x})
-
-
-@record
-class Error:
-    """The largest error of one order over ε times the condition."""
-
-    function: str  # "std(x, 0)"
-    situation: str  # "tiny"
-    dtype: str  # "float64"
-    order: int
-    mode: str  # "reverse"
-    error: float
 
 
 @cache
@@ -80,24 +80,38 @@ def situations(function: Function, dtype: Any) -> Iterator[tuple[str, Array]]:
         yield "huge", (x * (float(info.max) / 64)).astype(dtype)
 
 
-def measure(function: Function, dtype: str) -> Iterator[Error]:
-    """The errors of a function in all situations, orders and modes."""
+def measure(function: Function, dtype: str, ways: Sequence[str]) -> Measured | None:
+    """The worst error of each way and order over all situations; None for half types."""
+    if dtype not in DTYPES:
+        return None
+    worst: dict[tuple[str, int], Cell] = {}
+    refused: dict[str, str] = {}
+    asked = [way for way in WAYS if is_asked(way, ways)]
     for situation, x in situations(function, dtype):
         known = truth(function.definition, x)
-        for mode in MODES:
-            for order, found in enumerate(_ours(function, x, mode)):
-                worst = _worst(found, known[order], np.finfo(dtype))
-                yield Error(function.call, situation, dtype, order, mode, worst)
+        for way in asked:
+            try:
+                results = _ours(function, x, way)
+            except Exception as error:
+                refused[way] = f"{situation}: {said(error)}"
+                continue
+            for order, found in enumerate(results):
+                cell = _worst(found, known[order], np.finfo(dtype), situation)
+                if cell and ((way, order) not in worst or cell.error > worst[way, order].error):
+                    worst[way, order] = cell
+    return Measured(function.title, f"{dtype} condition", worst, refused, {})
 
 
-def _ours(function: Function, x: Array, mode: str) -> list[Array]:
-    f = function.ours()
-    slope = ad.jacfwd if mode == "forward" else ad.jacrev
-    chain: list[Any] = [f, slope(f), ad.jacfwd(slope(f))]
-    if mode == "compiled":
-        program = ad.compile(lambda v: tuple(g(v) for g in chain))
-        return [y.numpy() for y in program(ad.tensor(x))]
-    return [g(ad.tensor(x)).detach().numpy() for g in chain]
+def _ours(function: Function, x: Array, way: str) -> list[Array]:
+    chain: list[Any] = [function.ours()]
+    for letter in letters(way):
+        chain.append(JACOBIANS[letter](chain[-1]))
+
+    def tower(v: Any) -> tuple[Any, ...]:
+        return tuple(g(v) for g in chain)
+
+    run = ad.compile(tower) if way.startswith("compiled") else tower
+    return [y.detach().numpy() for y in run(ad.tensor(x))]
 
 
 # -- truths ----------------------------------------------------------------------------------------
@@ -145,25 +159,17 @@ def _series(definition: str, x: Sequence[Any], axes: tuple[int, ...]) -> Any:
     return series([0]) + definitions.evaluate_list(definition, moving)
 
 
-def _worst(found: Array, known: tuple[Array, Array], info: Any) -> float:
+def _worst(
+    found: Array, known: tuple[Array, Array], info: Any, situation: str
+) -> Cell | None:
     """The largest error in units; infinite for a NaN where the truth is a number of the dtype."""
     value, unit = known
     asked = np.isfinite(value) & (np.abs(value) < float(info.max) / 2)
     if not asked.any():
-        return 0.0
+        return None
     y = found.astype(np.float64)
     with np.errstate(all="ignore"):
         error = np.abs(y - value) / (float(info.eps) * unit + float(info.smallest_normal))
     error = np.where(np.isfinite(y), error, math.inf)
-    return float(error[asked].max())
-
-
-def measure_all() -> Iterator[Error]:
-    """All functions, in both dtypes; a function that refuses counts as infinite."""
-    for function in functions():
-        for dtype in ("float64", "float32"):
-            try:
-                yield from measure(function, dtype)
-            except AdjointError as error:
-                said = str(error).splitlines()[0]
-                yield Error(function.call, said, dtype, 0, "reverse", math.inf)
+    place = np.unravel_index(np.argmax(np.where(asked, error, -1.0)), error.shape)
+    return Cell(float(error[place]), situation, float(y[place]), float(value[place]))

@@ -7,7 +7,7 @@ arrays; compiled; c: exported C) and a mode (reverse or forward mode upon itself
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -25,6 +25,29 @@ LARGE = 1 << 14  # elements from which native kernels of large arrays run
 COMPILED = 1 << 10  # elements of compiled programs
 WAYS = ("eager", "large", "compiled", "c")
 MODES = ("reverse", "forward")
+
+
+def letters(way: str) -> str:
+    """The modes of a way that mixes them, the innermost first: r reverse, f forward.
+
+    >>> letters("eager rf"), letters("eager value")
+    ('rf', '')
+    """
+    mode = way.split()[1]
+    return "" if mode == "value" else mode
+
+
+def is_asked(way: str, asked: Sequence[str]) -> bool:
+    """Whether the means of a way that mixes modes are asked for in all of these.
+
+    >>> is_asked("eager rf", ["eager reverse", "eager forward"])
+    True
+    >>> is_asked("eager rf", ["eager reverse", "compiled forward"])
+    False
+    """
+    means = way.split()[0]
+    names = {"r": "reverse", "f": "forward"}
+    return all(f"{means} {names[letter]}" in asked for letter in letters(way) or "r")
 
 
 def start(
