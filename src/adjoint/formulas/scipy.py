@@ -158,8 +158,9 @@ def _tukey(p: Tensor, lam: Tensor) -> Tensor:
 
 def _tukey_in_shape(p: Tensor, x: Tensor, lam: Tensor) -> Tensor:
     """dp/dλ where x = (p^λ - (1 - p)^λ)/λ stays."""
-    rise = p**lam * ops.log(p) - (1 - p) ** lam * ops.log1p(-p)
-    return -(rise / lam - x / lam) * _tukey(p, lam)
+    low, high = ops.log(p), ops.log1p(-p)
+    rise = low.square() * analytic("exprel", lam * low, 1)
+    return (high.square() * analytic("exprel", lam * high, 1) - rise) * _tukey(p, lam)
 
 
 def _binomial(of_n: float, r: Tensor, n: Tensor, k: Tensor) -> Tensor:
