@@ -162,6 +162,7 @@ def exact() -> dict[str, Callable[..., Any]]:
 
     by_name: dict[str, Callable[..., Any]] = {
         "dawsn": lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(-(mp.mpf(x) ** 2)) * mp.erfi(x),
+        "erfi": mp.erfi,
         "sici": mp.ci,
         "owens_t": owen,
         "betaincinv": inverse_beta,
@@ -172,6 +173,27 @@ def exact() -> dict[str, Callable[..., Any]]:
         numbers = [a for a in arguments if not isinstance(a, str)]
         name = next(a for a in arguments if isinstance(a, str))
         return by_name[name](*numbers[: arguments.index(name)])
+
+    quotients: dict[str, Callable[[Any], Any]] = {
+        "exprel": lambda x: mp.expm1(x) / x if x else mp.mpf(1),
+        "log1prel": lambda x: mp.log1p(x) / x if x else mp.mpf(1),
+        "sinhc": lambda x: mp.sinh(x) / x if x else mp.mpf(1),
+        "dawsn": by_name["dawsn"],
+    }
+
+    def analytic_derivative(x: Any, name: str, n: int) -> Any:
+        return mp.diff(quotients[name], x, int(n))
+
+    def carlson(x: Any, y: Any, z: Any, *powers: int) -> Any:
+        def integrand(t: Any) -> Any:
+            return mp.fprod((t + v) ** (-k - mp.mpf(1) / 2) for v, k in zip((x, y, z), powers))
+
+        return mp.quad(integrand, [0, 1, 10, mp.inf])
+
+    def student(t: Any, df: Any) -> Any:
+        df, t = mp.mpf(df), mp.mpf(t)
+        tail = mp.betainc(df / 2, 0.5, 0, df / (df + t * t), regularized=True) / 2
+        return tail if t < 0 else 1 - tail
 
     first, second = lambda f: lambda x: f(0, mp.mpf(x)), lambda f: lambda x: f(1, mp.mpf(x))
     lower = lambda a, x: mp.gammainc(a, 0, x, regularized=True)
@@ -212,6 +234,8 @@ def exact() -> dict[str, Callable[..., Any]]:
         ),
         "_sinc_derivative": at(lambda x, n: mp.diff(mp.sincpi, x, int(n))),
         "_spherical_bessel_j0_derivative": at(lambda x, n: mp.diff(mp.sinc, x, int(n))),
+        "_analytic_derivative": at(analytic_derivative), "_carlson": at(carlson),
+        "_student_cdf": at(student),
         **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
         "special_airy_ai": at(mp.airyai),
         "_airy_ai_derivative": at(lambda x, n: mp.airyai(x, int(n))),
