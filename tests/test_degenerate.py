@@ -24,6 +24,7 @@ Function = Callable[[Any], Any]
 WEIGHTS = ad.tensor(np.array([[1.0, 2, 0.5], [3, 5, -1], [0.3, 0.7, 2]]))
 REGULAR = np.array([[1.0, 2, 0.3], [-0.5, 3, 1], [0.2, 0.7, -2]])
 EYE, ZERO, TWICE = np.eye(3), np.zeros((3, 3)), np.diag([2.0, 2, 1])
+DEFICIENT = np.array([[1.0, 2, 1], [2, 4, 2], [-1, -2, 3]])  # of rank 2
 DEFECTIVE = np.array([[2.0, 1, 0], [0, 2, 0], [0, 0, 1]])
 
 
@@ -44,6 +45,16 @@ def through_svd(a: Any) -> Any:
 def through_eig(a: Any) -> Any:
     w, V = ad.linalg.eig(a)
     return ad.real((WEIGHTS * (V @ ad.diag(w**2) @ ad.linalg.inv(V))).sum())
+
+
+def through_qr(a: Any) -> Any:
+    Q, R = ad.linalg.qr(a)
+    return (WEIGHTS * (Q @ R) ** 2).sum()
+
+
+def through_lu(a: Any) -> Any:
+    P, L, U = ad.linalg.lu(a)
+    return (WEIGHTS * (P @ L @ U) ** 2).sum()
 
 
 # name: the row, a function through it, the same function without it, and where
@@ -70,6 +81,14 @@ CASES: dict[str, tuple[str, Function, Function, list[Any]]] = {
     ),
     "eig": (
         "linalg_eig.default", through_eig, lambda a: (WEIGHTS * (a @ a)).sum(),
+        [EYE, DEFECTIVE, REGULAR],
+    ),
+    "qr": (
+        "linalg_qr.default", through_qr, lambda a: (WEIGHTS * a**2).sum(),
+        [EYE, ZERO, DEFICIENT, REGULAR],
+    ),
+    "lu": (
+        "linalg_lu_factor_ex.default", through_lu, lambda a: (WEIGHTS * a**2).sum(),
         [EYE, DEFECTIVE, REGULAR],
     ),
     "norm": (
@@ -200,7 +219,9 @@ def test_compositions_of_three_derivatives(name: str) -> None:
         x = ad.tensor(point)
         true = ad.jacfwd(ad.hessian(smooth))(x).numpy()
         for transform in transforms:
-            close(transform(x), true, 1e-3)
+            # rounding errors beside a matrix without full rank grow as 1/t³: refused, never wrong
+            with contextlib.suppress(*([DegenerateError] if point is DEFICIENT else [])):
+                close(transform(x), true, 1e-3)
 
 
 @pytest.mark.parametrize(

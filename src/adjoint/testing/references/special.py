@@ -237,12 +237,21 @@ def exact() -> dict[str, Callable[..., Any]]:
         "_analytic_derivative": at(analytic_derivative), "_carlson": at(carlson),
         "_student_cdf": at(student),
         **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
+        "_erf_beside": lambda x, _: at(mp.erf)(x),
+        "_zeta_derivative": at(lambda s, q, n: mp.zeta(s, q, int(n))),
+        "_bessel_i_derivative": at(
+            lambda x, order, n: mp.diff(lambda t: mp.besseli(order, t), x, int(n))
+        ),
+        "_bessel_j_derivative": at(lambda x, order, n: mp.besselj(order, x, derivative=int(n))),
         "special_airy_ai": at(mp.airyai),
         "_airy_ai_derivative": at(lambda x, n: mp.airyai(x, int(n))),
     }  # fmt: skip
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
+    "_times": each(lambda x, y: x * y if x else 0.0),
+    "_expit_backward": lambda g, x, _: each(lambda g, x: g * logistic(x) * logistic(-x))(g, x),
+    "_entr_slope": lambda x: -1 - POINTWISE["log"](x),
     "xlogy": each(x_log_y), "special_xlogy": each(x_log_y), "special_xlog1py": each(x_log_1p_y),
     "special_entr": each(lambda x: -x_log_y(x, x) if x >= 0 else -math.inf),
     "logit": each(logit), "special_logit": each(logit),
