@@ -24,6 +24,7 @@ from adjoint.core.pieces import by_pieces
 from adjoint.core.promotion import element
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.pointwise import complex_sigmoid, real_sigmoid, widen
+from adjoint.kernels.reduction.common import require_inexact
 from adjoint.kernels.special.common import exact_product, horner, in_double
 from adjoint.kernels.special.normal import gaussian_derivative, ndtr
 from adjoint.native import rows
@@ -54,14 +55,6 @@ def _require_real(what: str, array: Array) -> None:
         )
 
 
-def _require_inexact(what: str, array: Array) -> None:
-    if array.dtype not in dtypes.INEXACT:
-        raise DtypeError(
-            f"{what}: needs a floating point or complex dtype, got {dtypes.of(array.dtype)}; "
-            "convert it."
-        )
-
-
 def _sigmoid(x: Array) -> Array:
     if x.dtype.kind == "c":
         return complex_sigmoid(x)
@@ -83,7 +76,7 @@ def _not_far_left(x: Array) -> Array:
 
 def silu(self: Array) -> Array:
     """x σ(x)."""
-    _require_inexact("silu", self)
+    require_inexact("silu", self)
 
     def compute(x: Array) -> Array:
         if x.dtype.kind == "c":
@@ -103,7 +96,7 @@ def gated(self: Array, gate: Array) -> Array:
 
 def silu_backward(grad_output: Array, self: Array) -> Array:
     """σ(x) (1 + x σ(-x))."""
-    _require_inexact("silu_backward", self)
+    require_inexact("silu_backward", self)
 
     def compute(grad: Array, x: Array) -> Array:
         if x.dtype.kind == "c":

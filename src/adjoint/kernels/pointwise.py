@@ -142,8 +142,10 @@ def lerp(self: Array, end: Array, weight: Array | Scalar) -> Array:
 
 
 def check_divisor(name: str, self: Any, other: Any) -> None:
-    """Refuse integer division by zero; floating point division gives infinities."""
+    """Refuse integer division by zero and truths; floating point division gives infinities."""
     kinds = np.result_type(self, other).kind
+    if kinds == "b":
+        raise DtypeError(f"{name}: truths have no quotients; convert them, x.int()")
     if kinds in "iub" and not np.all(other):
         raise ValueRangeError(
             f"{name}: integer division by zero; use floating point tensors to get infinities."

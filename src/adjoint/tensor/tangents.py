@@ -96,7 +96,8 @@ def _may_hold_nan(tangent: Any) -> bool:
         tangent = tangent.value
     if not isinstance(tangent, np.ndarray):
         return True  # of a graph
-    total = np.add.reduce(tangent, None)
+    with np.errstate(all="ignore"):  # of infinities and large numbers
+        total = np.add.reduce(tangent, None)
     return bool(total != total)
 
 

@@ -13,6 +13,7 @@ from adjoint.core.promotion import result_type
 from adjoint.core.shapes import broadcast
 from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
+from adjoint.kernels.reduction.common import require_inexact
 from adjoint.kernels.reduction.norms import quotient, vector_norm
 from adjoint.native import distance as native
 from adjoint.native.loops import Loops
@@ -118,6 +119,7 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
 
 def euclidean_dist_backward(grad: Array, x1: Array, x2: Array, cdist: Array) -> Array:
     """Σⱼ W[i,j] (x[i] - y[j]) with W = D̄/D, and 0 where points coincide."""
+    require_inexact("the gradient of distances", x1)
     batch = np.broadcast_shapes(cdist.shape[:-2], x1.shape[:-2])
     if not x1.size or not x2.size:
         return np.zeros((*batch, *x1.shape[-2:]), x1.dtype)

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import DEFAULT, REDUCED
+from adjoint.core.dtypes import DEFAULT, INEXACT, REDUCED, of
+from adjoint.core.errors import DtypeError
 from adjoint.core.shapes import Shape
 from adjoint.native.conversions import astype
 
@@ -18,6 +19,14 @@ Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...] | None
 
 NATIVE = "dfDF"  # dtype characters that NumPy accumulates as we want
+
+
+def require_inexact(what: str, array: Array) -> None:
+    """Refuse whole numbers and truths."""
+    if array.dtype not in INEXACT:
+        raise DtypeError(
+            f"{what}: needs a floating point or complex dtype, got {of(array.dtype)}; convert it."
+        )
 
 
 def widened(self: Array) -> Array:

@@ -15,7 +15,14 @@ from adjoint.core.promotion import cast
 from adjoint.core.shapes import reduced, wrap_dims
 from adjoint.core.state import current
 from adjoint.kernels.reduction import scaling
-from adjoint.kernels.reduction.common import Array, Dims, narrowed, unreduce, widened
+from adjoint.kernels.reduction.common import (
+    Array,
+    Dims,
+    narrowed,
+    require_inexact,
+    unreduce,
+    widened,
+)
 from adjoint.kernels.reduction.large import powers, reduce, total
 from adjoint.kernels.reduction.sums import mean_dims
 from adjoint.native.loops import LARGE, Loops
@@ -87,6 +94,7 @@ def directed(self: Array, other: Array, norm: Array) -> Array:
 
 def length_backward(grad: Array, self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
     """x · (ȳ / y), or ȳ · (x / y) where the quotients of ȳ leave their range; 0 where y is 0."""
+    require_inexact("the gradient of a length", self)
     ratio = _ratio(grad, result)
     if ratio is not None:
         return self * unreduce(ratio, dim, self.shape, keepdim)

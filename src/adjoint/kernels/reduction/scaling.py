@@ -26,7 +26,8 @@ def is_safe(sums: Array, safe: tuple[float, float] | None = None) -> bool:
         return bool(least < sums < most)
     if sums.size <= _FEW:  # Python is quicker
         return all(least < number < most for number in sums.ravel().tolist())
-    lowest, highest = np.minimum.reduce(sums, None), np.maximum.reduce(sums, None)
+    with np.errstate(invalid="ignore"):  # of NaN
+        lowest, highest = np.minimum.reduce(sums, None), np.maximum.reduce(sums, None)
     return bool(lowest > least and highest < most)
 
 

@@ -106,6 +106,7 @@ double ad_bessel_i(double x, int order, int n) {
   const double size = fabs(x);
   const int odd = (order + n) % 2;
   if (x != x) return x;
+  if (odd && x == 0) return x;
   if (size > 720) return x < 0 && odd ? -__builtin_inf() : __builtin_inf();
   const double part = size < 700 ? size : 0.5 * size, root = exp(part); /* the whole one may be too large before the product is */
   return (x < 0 && odd ? -root : root) * ad_bessel_i_over(size, order, n) * (size < 700 ? 1 : root);
