@@ -85,6 +85,8 @@ class _Plan(NamedTuple):
 class CompiledStep:
     """A training step as a native program; made by `compiled_step`."""
 
+    compiled_reads = ("training", "max_norm")  # by a program
+
     def __init__(
         self,
         model: Any,
