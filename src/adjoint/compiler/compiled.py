@@ -89,6 +89,11 @@ class Compiled(Wrapper[P, R]):
         return self.world.programs
 
     @property
+    def sizes(self) -> Any:
+        """Those whose sizes stay open; None if none may."""
+        return self.world.sizes
+
+    @property
     def pairs(self) -> dict[Any, Any]:
         """Those with gradients, likewise."""
         return self.world.pairs
@@ -128,7 +133,7 @@ class Compiled(Wrapper[P, R]):
             if build.compiler() is None:
                 _warn_once()
             return self._eagerly(args, keywords)
-        if self.world.sizes is not None and self.world.sizes.is_of_nothing(tensors, structure):
+        if self.sizes is not None and self.sizes.is_of_nothing(tensors, structure):
             return self._eagerly(args, keywords)  # which takes less time than to compile it
         if current().recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure, args, keywords)
@@ -183,12 +188,10 @@ class Compiled(Wrapper[P, R]):
 
     def _open_program(self, key: Any, tensors: list[Any], structure: Any) -> Any:
         """A program whose sizes stay open; None if there is none."""
-        if self.world.sizes is None:
+        if self.sizes is None:
             return None
         with uncollected():
-            found = self.world.sizes.program(
-                key, tensors, structure, self._traced_for, self._report
-            )
+            found = self.sizes.program(key, tensors, structure, self._traced_for, self._report)
         if found is not None:
             self.programs[key] = found
             self.latest = found[0].stages
@@ -381,14 +384,14 @@ class Compiled(Wrapper[P, R]):
     def _pair_program(self, graph: Graph, opened: Any, part: Callable[[Gradient], Graph]) -> Any:
         """One of the programs of a pair, for open sizes if there are any."""
         found = None
-        if self.world.sizes is not None:
+        if self.sizes is not None:
             key, role, tensors, structure = opened
 
             def traced(args: Any, keywords: Any) -> Graph:
                 with enable_grad():
                     return part(differentiate(self._traced_for(args, keywords)))
 
-            found = self.world.sizes.program(key, tensors, structure, traced, self._report, role)
+            found = self.sizes.program(key, tensors, structure, traced, self._report, role)
         program = compiled_graph(graph, self._report) if found is None else found[0]
         self.latest = program.stages
         return program
@@ -689,7 +692,9 @@ def compile(
     kernels (`compiled.lower(*args).callbacks()` names them). Compile the gradient, not its
     function: `ad.compile(ad.grad(f))` shares the loops of forward and backward. Whole numbers and
     other Python values are part of the signature. Tensors from outside are constants; where one is
-    written to, the next call compiles anew. Arguments that the function writes to are changed.
+    written to, the next call compiles anew. So it does where something else that the function reads
+    from outside has changed: globals, closures, attributes, items, defaults, modes and hooks of
+    modules. Arguments that the function writes to are changed.
 
     `dynamic` names dimensions whose size should not matter, as {argument: dimensions}, the argument
     by name or position: a new size then needs no new compilation. `static_argnums` and

@@ -100,7 +100,7 @@ def _state(source: Any) -> Any:
 def _is_source(value: Any) -> bool:
     """Whether a value gives something else each time that it is asked."""
     kind = type(value)
-    if kind.__module__.startswith(("numpy.random", "random")) and hasattr(kind, "random"):
+    if _module_of(kind).startswith(("numpy.random", "random")) and hasattr(kind, "random"):
         return True
     return hasattr(kind, "__next__") and hasattr(kind, "__iter__")
 
@@ -206,7 +206,7 @@ class _Looks:
     def function(self, f: types.FunctionType) -> Any:
         if _is_ours(f):  # what it wraps may be the user's
             inside = [_content(c) for c in f.__closure__ or ()]
-            inside = [v for v in inside if isinstance(v, _CALLED) or _is_of_user(type(v))]
+            inside = [v for v in inside if _leads_on(v)]
             return (Same(f.__code__), *self.parts([*inside, *_wrapped(f)]))
         self.test("{0}.__code__ is {1}", f, f.__code__)
         self.test("{0}.__defaults__ is {1}", f, f.__defaults__)
@@ -377,8 +377,8 @@ class _Looks:
 
     def attributes(self, value: Any, values: dict[str, Any]) -> Any:
         """The attributes of an object that code of the user may load."""
-        of_user = _is_of_user(type(value)) and type(value) is not types.FunctionType
-        everything = not (of_user or isinstance(value, types.FunctionType))
+        named = (types.FunctionType, types.SimpleNamespace, threading.local)  # no library looks
+        everything = not (_is_of_user(type(value)) or isinstance(value, named))
         is_argument = id(value) in self.arguments
         self.test("len({0}) == {1}", values, len(values))
         found = []
@@ -435,7 +435,7 @@ _DESCRIPTORS = (property, staticmethod, classmethod, functools.cached_property,
 _VISITS: tuple[tuple[Any, Callable[[_Looks, Any], Any]], ...] = (
     (types.FunctionType, _Looks.function),
     (types.MethodType, _Looks.method),
-    (types.BuiltinFunctionType, _Looks.builtin),
+    ((types.BuiltinFunctionType, types.MethodWrapperType), _Looks.builtin),
     (functools.partial, _Looks.partial),
     (_DESCRIPTORS, _Looks.descriptor),
     (type, _Looks.kind),
@@ -478,11 +478,23 @@ def _is_library_module(value: Any) -> bool:
 
 
 def _is_of_user(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] not in _LIBRARIES
+    return _module_of(kind).partition(".")[0] not in _LIBRARIES
+
+
+def _module_of(kind: type) -> str:
+    found = type.__getattribute__(kind, "__module__")
+    return found if isinstance(found, str) else "builtins"  # what defines `__module__` otherwise
+
+
+def _leads_on(value: Any) -> bool:
+    """Whether a value that a library holds may be, or hold, one of the user's."""
+    kind = type(value)
+    known = isinstance(value, _CALLED) or hasattr(kind, "compiled_reads")
+    return known or _is_of_user(kind) or _is_entered(kind)
 
 
 def _is_entered(kind: type) -> bool:
-    return kind.__module__.startswith(_ENTERED) or issubclass(kind, _NAMESPACES)
+    return _module_of(kind).startswith(_ENTERED) or issubclass(kind, _NAMESPACES)
 
 
 def _is_special(name: str) -> bool:
