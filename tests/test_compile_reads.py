@@ -198,7 +198,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
     "attrgetter": (
         lambda x: x * W.getter(W)[0], lambda: put(W.deep.config.factors, 0, 7.0)()),
     "item of a long list": (lambda x: x * W.long[700], lambda: put(W.long, 700, 1.5)()),
-    "sum of a long list": (lambda x: x * sum(W.long), lambda: W.long.append(9.0)),
+    "sum of a long list": (lambda x: x * sum(W.long), lambda: W.long.append(9e6)),
     "length": (lambda x: x * len(W.long), lambda: W.long.pop()),
     "item": (lambda x: x * W.table["a"], lambda: put(W.table, "a", 5.0)()),
     "new key": (lambda x: x * W.table.get("c", 1.0), lambda: put(W.table, "c", 5.0)()),
