@@ -15,6 +15,7 @@ from adjoint.compiler.calling import EITHER
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.outside import Outside
 from adjoint.compiler.program import compiled as compiled_graph
+from adjoint.compiler.reads import Reads, look
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.compiler.statics import Statics, opened
 from adjoint.core import pytrees
@@ -62,15 +63,15 @@ class Compiled(Wrapper[P, R]):
         self.sees_arrays = sees_arrays  # whether it sees NumPy's arrays as arrays, or as tensors
         self.verbose = verbose
         self.dynamic = dynamic
-        self.programs: dict[Any, Any] = {}  # by structure, shapes, dtypes and Python values
         # what calls the program of the last signature, how many arguments it takes, and the default
         # dtype that it is for: one record, which threads find whole
         self.entry: tuple[Any, int, Any] = (None, -1, None)
-        self.pairs: dict[Any, Any] = {}
         self.latest: Stages | None = None
-        self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
-        self.outside = Outside()
-        self.renewals = 0  # how often all programs were made anew
+        # programs for what is outside as it is now, and for what was there before, by what that is
+        self.world = _World(function, dynamic, None)
+        self.worlds: dict[Any, _World] = {}
+        self.renewals = 0  # how often programs were made for something else outside
+        self.restless = 0  # how often the function has changed what it reads itself
         # attributes of arguments that the function itself changes, a count of calls say
         self.own: set[tuple[type, str]] = set()
         keeps_signature(function, self, "compile")
@@ -81,6 +82,21 @@ class Compiled(Wrapper[P, R]):
         if self.sees_arrays:
             return Compiled, (self.function, *options)
         return compiled_on_tensors, (self.function, *options)
+
+    @property
+    def programs(self) -> dict[Any, Any]:
+        """The programs of now, by structure, shapes, dtypes and Python values of arguments."""
+        return self.world.programs
+
+    @property
+    def sizes(self) -> Any:
+        """Those whose sizes stay open; None if none may."""
+        return self.world.sizes
+
+    @property
+    def pairs(self) -> dict[Any, Any]:
+        """Those with gradients, likewise."""
+        return self.world.pairs
 
     def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
         short, count, default = self.entry
@@ -108,8 +124,10 @@ class Compiled(Wrapper[P, R]):
         return pages.page(repr(self), self.latest)
 
     def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        self._renew()
         key, tensors, structure = self._signature(args, keywords)
+        self._renew(tensors)
+        if self.restless >= _MANY:
+            return self._eagerly(args, keywords)
         given = [t for t in tensors if isinstance(t, Tensor)]
         if build.compiler() is None or any(t.home is not None for t in given):
             if build.compiler() is None:
@@ -179,19 +197,77 @@ class Compiled(Wrapper[P, R]):
             self.latest = found[0].stages
         return found
 
-    def _renew(self) -> None:
-        """Forget all programs if a tensor from outside, which they hold as it was, has changed."""
-        if not self.outside.changed():
+    def _renew(self, tensors: list[Any]) -> None:
+        """Take the programs for what is outside now: what they hold is as it was, or they are new.
+
+        What is looked at is what the function reads, from the objects among the arguments on, too.
+        """
+        objects = [t for t in tensors if not isinstance(t, Tensor) and has_attributes(t)]
+        about = tuple([id(o) for o in objects])
+        if self.world.is_of_now(about):
             return
-        self.programs, self.pairs, self.entry = {}, {}, (None, -1, None)
-        self.sizes = None if self.dynamic is None else dynamics.Sizes(self.function, self.dynamic)
-        self.outside = Outside()
+        self.entry = (None, -1, None)
+        known = [w for w in self.worlds.values() if w.is_of_now(about)]
+        if known:
+            self.world = known[-1]
+            return
+        reads = self._look(objects)
+        found = self.worlds.get(reads.key)
+        if found is None or found.outside is None or found.outside.changed():
+            self._count_renewal()
+            found = _World(self.function, self.dynamic, Outside(reads, about))
+            self.worlds.pop(reads.key, None)
+        else:
+            found.outside.reads, found.outside.about = reads, about
+        self._keep(found)
+
+    def _keep(self, world: _World) -> None:
+        """Take a world, the latest of a few that are kept."""
+        self.world = world
+        self.worlds = {k: w for k, w in self.worlds.items() if w is not world}
+        self.worlds[world.outside.reads.key] = world
+        if len(self.worlds) > _WORLDS:
+            del self.worlds[next(iter(self.worlds))]
+
+    def _look(self, objects: Sequence[Any]) -> Reads:
+        members = self.sees_arrays  # those of a module's forward and of a step are arguments
+        return look(self.function, objects, members=members)
+
+    def _count_renewal(self) -> None:
+        if self.world.outside is None or self.restless:
+            return
         self.renewals += 1
         if self.renewals == _MANY:
             warn(
-                f"compile: {_name(self.function)} was compiled {_MANY} times because tensors that "
+                f"compile: {_name(self.function)} was compiled {_MANY} times because values that "
                 "it uses from outside change; pass them as arguments"
             )
+
+    def _note_changes(self, objects: list[Any]) -> None:
+        """See what the function has changed itself, while it was traced. A container that it fills
+        counts as it is then; a function that always changes what else it reads is not compiled.
+        """
+        outside = self.world.outside
+        if (source := outside.reads.moved()) is not None:
+            raise ArgumentError(
+                f"compile: {_name(self.function)} takes values from {_described(source)}, which "
+                "gives others each time; a program would repeat those of its first call. Draw with "
+                "ad.rand and the like, or pass the values as arguments"
+            )
+        if outside.reads.still_hold():
+            return
+        reads = self._look(objects)
+        if outside.reads.hold_but_for_items():
+            outside.reads = reads
+            self._keep(self.world)
+        elif reads.key != outside.reads.key:
+            self.restless += 1
+            if self.restless == _MANY:
+                warn(
+                    f"compile: {_name(self.function)} changes values outside that it reads, each "
+                    "time it runs; it is not compiled from now on. Pass them as arguments and "
+                    "return the new ones"
+                )
 
     def _enter(self, program: Any, arguments: Any, outputs: Any, tensors: list[Any]) -> None:
         """Let the next calls of this signature take the short way, from the second on: most
@@ -204,7 +280,7 @@ class Compiled(Wrapper[P, R]):
             kinds = [type(t) is ArrayTensor if self.sees_arrays else EITHER for t in tensors]
             program.entry = entry.write(program, arguments, outputs, kinds)
         if program.entry is not None:
-            short = self.outside.guarded(program.entry)
+            short = self.world.outside.guarded(program.entry)
             self.entry = short, len(arguments.children), DEFAULT.dtype
 
     def _signature(
@@ -224,7 +300,9 @@ class Compiled(Wrapper[P, R]):
             function = keeps_signature(self.function, lambda *a, **k: self.call(*a, **k), "compile")
         objects = [v for v in pytrees.leaves((args, keywords)) if has_attributes(v)]
         before = [attributes_of(v) for v in objects]
-        graph = self.outside.note(trace(written.watched(function), *args, **keywords))
+        graph = trace(written.watched(function), *args, **keywords)
+        self.world.outside.note(graph)
+        self._note_changes(objects)
         for each, old in zip(objects, before, strict=True):
             new = attributes_of(each)
             changed = (n for n in old.keys() | new.keys() if old.get(n) != new.get(n))
@@ -322,8 +400,8 @@ class Compiled(Wrapper[P, R]):
         """Compile for these arguments and return every stage: the graph as traced and simplified,
         its fused loops with what they compute and read, the C source, the memory plan, the times.
         """
-        self._renew()
         key, tensors, structure = self._signature(args, keywords)
+        self._renew(tensors)
         program, _ = self._program(key, tensors, structure)
         return program.stages
 
@@ -400,6 +478,7 @@ def _signature(
 
 
 _MANY = 8  # programs that differ in a whole number alone
+_WORLDS = 16  # that are kept
 _BEFORE = 2  # what stands before the arguments in a signature: their structure, and the modes
 
 
@@ -448,8 +527,29 @@ def _part(value: Any, own: set[tuple[type, str]]) -> tuple[Any, ...]:
     return (kind, Same(value), *(pair for pair in found if (kind, pair[0]) not in own))
 
 
+def _described(source: Any) -> str:
+    kind = type(source)
+    return f"{'an' if kind.__name__[0] in 'aeiou' else 'a'} {kind.__module__}.{kind.__name__}"
+
+
 def _name(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
+
+
+class _World:
+    """The programs for what is outside as it was when they were made."""
+
+    outside: Any  # None before the first call
+
+    def __init__(self, function: Any, dynamic: Any, outside: Outside | None) -> None:
+        self.programs: dict[Any, Any] = {}
+        self.pairs: dict[Any, Any] = {}
+        self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
+        self.outside = outside
+
+    def is_of_now(self, about: tuple[int, ...]) -> bool:
+        """Whether what is outside is as it was, for a call with such objects."""
+        return self.outside is not None and self.outside.is_as_it_was(about)
 
 
 class _Pair:
@@ -592,7 +692,9 @@ def compile(
     kernels (`compiled.lower(*args).callbacks()` names them). Compile the gradient, not its
     function: `ad.compile(ad.grad(f))` shares the loops of forward and backward. Whole numbers and
     other Python values are part of the signature. Tensors from outside are constants; where one is
-    written to, the next call compiles anew. Arguments that the function writes to are changed.
+    written to, the next call compiles anew. So it does where something else that the function reads
+    from outside has changed: globals, closures, attributes, items, defaults, modes and hooks of
+    modules. Arguments that the function writes to are changed.
 
     `dynamic` names dimensions whose size should not matter, as {argument: dimensions}, the argument
     by name or position: a new size then needs no new compilation. `static_argnums` and

@@ -24,7 +24,7 @@ from adjoint.nn.utils.clip_grad import clip_grad_norm_, get_total_norm
 from adjoint.optim.formulas import FormulaOptimizer, on_tensors, option
 from adjoint.optim.optimizer import between_hooks
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.tape import before_write, wrote
+from adjoint.tensor.tape import Leaf, before_write, wrote
 from adjoint.tensor.tensor import make
 from adjoint.transforms.reverse import value_and_grad
 from adjoint.transforms.stateless import functional_call
@@ -54,8 +54,9 @@ def compiled_step(
     (the statistics of batch normalisation) and the optimiser's state change in place; a scheduler's
     learning rate takes effect without another compilation, dropout draws anew at each call. The
     first call runs these lines as they are: it shows which parameters get a gradient, and makes the
-    optimiser's state. The gradients themselves stay inside: `.grad` is None afterwards, and hooks
-    on gradients and modules see only the first call. The optimiser is any but LBFGS and SparseAdam.
+    optimiser's state. What the model and the loss read from outside is compared before each call,
+    and a step in which a hook on a parameter's gradient runs is not compiled. The gradients
+    themselves stay inside: `.grad` is None afterwards. The optimiser is any but LBFGS and SparseAdam.
     With `max_norm` gradients are clipped as `clip_grad_norm_` does before the update.
     `dynamic=0` leaves the size of the batch open: another size of dimension 0 compiles nothing.
     `verbose` prints a line for each stage of a compilation.
@@ -84,6 +85,8 @@ class _Plan(NamedTuple):
 
 class CompiledStep:
     """A training step as a native program; made by `compiled_step`."""
+
+    compiled_reads = ("training", "max_norm")  # by a program
 
     def __init__(
         self,
@@ -123,6 +126,8 @@ class CompiledStep:
             *[m.training for m in self.modules],
             *[p.edge is not None for p in self.members.parameters],
         )
+        if Leaf.watched and any(map(_has_hooks, self.members.parameters)):
+            return self._eagerly(batch)[0]
         if flags not in self.trained:
             loss, self.trained[flags] = self._eagerly(batch)
             return loss
@@ -243,6 +248,8 @@ class CompiledStep:
 class _Training(Module):
     """A model and its loss as one module."""
 
+    compiled_reads = ("model", "loss_fn")  # by a program
+
     def __init__(self, model: Module, loss_fn: Any) -> None:
         super().__init__()
         self.model, self.loss_fn = model, loss_fn
@@ -277,6 +284,14 @@ class _Members:
         """Whether the parameters are those of other members."""
         mine, others = self.parameters, other.parameters
         return len(mine) == len(others) and all(map(operator.is_, mine, others))
+
+
+def _has_hooks(parameter: Any) -> bool:
+    """Whether somebody wants to see, or to change, the gradient of a parameter."""
+    hooks = None if parameter.edge is None else parameter.edge.hooks
+    if hooks is None:
+        return False
+    return bool(hooks.on_tensor or hooks.before or hooks.accumulated or hooks.after)
 
 
 def _clipped(grads: list[Any], most: float) -> list[Any]:

@@ -21,6 +21,7 @@ from adjoint.transforms.annotations import P, Q, R
 class Wrapper(Generic[P, R]):
     """A callable object in place of the function that it wraps."""
 
+    compiled_reads = ("__wrapped__",)  # by a program
     __wrapped__: Callable[P, R]
     __name__: str  # "grad(f)"
     made_by: str  # "grad"

@@ -30,6 +30,7 @@ class CompiledForward:
     """The forward of a module as native code, one program for each choice of its attributes."""
 
     is_compiled = True
+    compiled_reads = ("module",)  # by a program
 
     def __init__(self, module: Any, *, verbose: bool) -> None:
         self.module = module

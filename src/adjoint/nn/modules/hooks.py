@@ -88,6 +88,7 @@ class Hooked(Members):
     """The hooks of a module: registering them, and calls."""
 
     _hooks: Hooks | None = None  # made when the first hook is registered
+    compiled_reads_also = (EVERYWHERE,)  # by a program
 
     def _own_hooks(self) -> Hooks:
         if self._hooks is None:
