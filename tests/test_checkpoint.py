@@ -445,6 +445,21 @@ def test_a_write_is_not_kept() -> None:
     assert np.allclose(found, gradients(f, x))
 
 
+@pytest.mark.parametrize("kept", ["sub", "norm", "mul", "sum"])
+def test_a_selective_checkpoint_around_a_kink(kept: str) -> None:
+    """What a kink adds to a result is not kept, though the result beside it is as any other."""
+
+    def f(x: ad.Tensor) -> ad.Tensor:
+        y = x - x.detach()
+        return (y.norm() * y).sum() + x.sum()
+
+    policy = lambda context, op, *args: op.name == kept
+    contexts = functools.partial(create_selective_checkpoint_contexts, policy)
+    x = leaf(1.0, 2.0, 3.0)
+    (found,) = gradients(functools.partial(apart, f, context_fn=contexts), x)
+    assert close(ad.as_tensor(found), gradients(f, x)[0])
+
+
 def test_a_selective_checkpoint_that_writes_to_its_argument() -> None:
     contexts = functools.partial(create_selective_checkpoint_contexts, [ad.ops.sin.default])
 

@@ -511,7 +511,7 @@ def test_probabilities_of_counts_sum_to_one_and_to_the_moments(name: str) -> Non
     if name != "Categorical":
         close((probabilities * values).sum(), d.mean)
         close((probabilities * (values - d.mean).square()).sum(), d.variance)
-        assert d.mode.item() == probabilities.argmax().item()
+        close(probabilities[int(d.mode)], probabilities.max())  # two may be as probable
     if name not in ("NegativeBinomial", "Poisson"):
         close(ad.special.entr(probabilities).sum(), d.entropy())
 

@@ -171,7 +171,7 @@ def test_changed_saved_result_is_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["div", "true_divide", "divide", "pow"])
 def test_a_result_that_only_the_other_argument_needs_may_be_written_over(name: str) -> None:
-    """v.div_(y); v.mul_(2) as in PyTorch: the slope in y needs the quotient, which v holds no more."""
+    """v.div_(y); v.mul_(2) as in PyTorch: the slope in y needs the quotient, which v has lost."""
 
     def slopes(in_place: bool) -> list[Any]:
         x, y = (

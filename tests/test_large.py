@@ -160,7 +160,9 @@ def test_halves_are_computed_in_float32_and_rounded_once(dtype: str) -> None:
     exact = large.Large(ad.ops.silu.default.row)(wide)
     assert found is not None
     assert exact is not None
-    np.testing.assert_array_equal(found.view(np.uint16), exact.astype(half).view(np.uint16))
+    once = np.where(np.isnan(exact), np.nan, exact).astype(half)  # a NaN's sign means nothing
+    found[np.isnan(found)] = np.nan
+    np.testing.assert_array_equal(found.view(np.uint16), once.view(np.uint16))
 
 
 def test_every_float16_is_read_and_written_as_numpy_does() -> None:

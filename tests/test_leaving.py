@@ -44,7 +44,6 @@ LEAVING: dict[str, Scalar] = {
     "a result": lambda v: float(v.sin() + 1) * v,
     "a view": lambda v: float(v.reshape(1)[0]) * v,
     "a number argument": lambda v: ad.add(v, v, alpha=v),
-    "a fill value": lambda v: ad.full((2,), v).sum() * v,
     "a list of tensors": lambda v: ad.tensor([v, v]).sum() * v,
 }
 
@@ -92,9 +91,18 @@ def test_a_value_without_derivative_may_leave(name: str, way: str) -> None:
     WAYS[way](STAYING[name])
 
 
+FOLLOWED: dict[str, Scalar] = {
+    "a copy": lambda v: copy.copy(v) * v,
+    "full": lambda v: ad.full((2,), v).mean() * v,
+    "full_like": lambda v: ad.full_like(ad.ones(2), v).mean() * v,
+    "new_full": lambda v: ad.ones(3).new_full((2,), v).mean() * v,
+}
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_a_copy_is_differentiated(way: str) -> None:
-    got, expected = (WAYS[way](f) for f in (lambda v: copy.copy(v) * v, lambda v: v * v))
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_a_copy_is_differentiated(name: str, way: str) -> None:
+    got, expected = (WAYS[way](f) for f in (FOLLOWED[name], lambda v: v * v))
     for a, b in zip(pytrees.leaves(got), pytrees.leaves(expected), strict=True):
         assert a.item() == b.item()
 

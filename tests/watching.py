@@ -20,7 +20,7 @@ _ALLOWED = (
     "import", "compile", "exec", "marshal.loads", "object.__", "sys._getframe", "code.__new__",
     "builtins.id", "pathlib.Path.glob", "signal.", "tempfile.", "gc.",
 )  # fmt: skip
-_ON_PATHS = ("open", "os.scandir", "os.listdir")
+_ON_PATHS = ("open", "os.scandir", "os.listdir", "glob.glob", "glob.glob/2")
 # Python looks for the file "<unknown>" to show the line of a syntax error.
 _HARMLESS = ("<unknown>", str(Path(ad.__file__).parent), sys.prefix, sys.base_prefix)
 

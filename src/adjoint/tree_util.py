@@ -59,7 +59,7 @@ class Partial(functools.partial[Any]):
     >>> import adjoint as ad
     >>> scaled = Partial(lambda a, x: a * x, 3.0)
     >>> ad.grad(lambda f: f(2.0))(scaled).args
-    (tensor(2.),)
+    (tensor(2., dtype=ad.float64),)
     """
 
 

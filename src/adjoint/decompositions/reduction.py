@@ -349,14 +349,19 @@ def _observation_weights(
 
 
 def corrcoef(self: Tensor) -> Tensor:
-    """Products of observations of mean 0 and length 1, within [-1, 1] also after rounding."""
+    """c / √(d dᵀ), d the diagonal of c = x xᴴ, of observations of mean 0: on the diagonal 1.
+
+    They are scaled by their largest, so that no square overflows.
+    """
     if self.ndim != 2 or self.shape[0] == 1:
         found = ops.cov(self)
         return found / found
     rows = self if self.dtype.is_differentiable else self.to(dtypes.DEFAULT.dtype)
     away = rows - rows.mean((1,), True)
-    even = away / ops.linalg_vector_norm(away, 2, (1,), True)
-    ratio = even @ even.mH
+    away = away / scales(away, (1,))
+    products = away @ away.mH
+    squares = products.diagonal().real if products.is_complex() else products.diagonal()
+    ratio = products / squares.outer(squares).sqrt()
     if ratio.is_complex():
         return ops.complex(ratio.real.clamp(-1, 1), ratio.imag.clamp(-1, 1))
     return ratio.clamp(-1, 1)

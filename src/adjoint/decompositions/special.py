@@ -51,3 +51,35 @@ def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     inside = ops.where(inner, x, 0.5)
     slope = ops._beta_slope(inside, alpha, total - alpha, 0, 0) / (1 - inside)
     return ops.where(inner, slope, 0)
+
+
+def student_cdf(t: Any, df: Any) -> Any:
+    """Student's distribution function F: 1/2 and an odd series in t in the middle, elsewhere half
+    the incomplete beta function of whichever fraction of t² + ν is small."""
+    s = t / df.sqrt()
+    middle = (t.abs() < 0.5) & (s.abs() < 0.25)
+    inside = _student_middle(t.where(middle, 0.0), s.where(middle, 0.0), df)
+    tail = _student_tail(s.where(~middle, 1.0).abs(), df)
+    outside = ops.where(t < 0, tail, 1 - tail)
+    return ops.where(middle, 0.5 + inside, outside)
+
+
+def _student_middle(t: Any, s: Any, df: Any) -> Any:
+    """F - 1/2 = t/(√ν B(1/2, ν/2)) ₂F₁(1/2, (ν + 1)/2; 3/2; -t²/ν)."""
+    half = (df + 1) / 2
+    total = ops.ones_like(s)
+    for k in range(15, -1, -1):
+        total = 1 - s * s * total * ((k + 0.5) / ((k + 1.5) * (k + 1))) * (half + k)
+    ones = ops.ones_like(df)
+    return t * total * (-ops.special_betaln(ones / 2, df / 2)).exp() / df.sqrt()
+
+
+def _student_tail(s: Any, df: Any) -> Any:
+    """1 - F for t = s √ν > 0."""
+    outer = s > 1
+    half = ops.full_like(df * s, 0.5)
+    far, near = s.where(outer, 2.0), s.where(~outer, 0.5)
+    one = ops.ones_like(s)
+    beyond = ops.special_betainc(df / 2, half, (1 / ops.hypot(far, one)).square())
+    within = ops._scipy(half, df / 2, (near / ops.hypot(near, one)).square(), "betaincc")
+    return ops.where(outer, beyond, within) / 2

@@ -43,7 +43,7 @@ class Categorical(Either):
         if parameter.ndim < 1:
             raise ShapeError(f"Categorical: `{self._given}` must be at least one-dimensional")
         if probs is None:
-            parameter = parameter - parameter.logsumexp(-1, True)
+            parameter = parameter.log_softmax(-1)
         else:
             parameter = parameter / parameter.sum(-1, True)
         self.__dict__[self._given] = parameter

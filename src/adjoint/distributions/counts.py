@@ -45,7 +45,7 @@ class Bernoulli(Probabilities, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
+        return self.probs * self._rest
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
@@ -53,10 +53,10 @@ class Bernoulli(Probabilities, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        return value * self.logits - softplus(self.logits)
+        return self._log_chance(value, 1 - value)
 
     def entropy(self) -> Tensor:
-        return softplus(self.logits) - self.probs * self.logits
+        return self._bit_entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = ops.arange(2, dtype=self._parameter.dtype, device=self._parameter.device)
@@ -96,7 +96,7 @@ class Geometric(Probabilities):
 
     @property
     def mean(self) -> Tensor:
-        return 1 / self.probs - 1
+        return self._rest / self.probs
 
     @property
     def mode(self) -> Tensor:
@@ -104,7 +104,7 @@ class Geometric(Probabilities):
 
     @property
     def variance(self) -> Tensor:
-        return (1 / self.probs - 1) / self.probs
+        return self._rest / self.probs / self.probs
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
@@ -113,10 +113,12 @@ class Geometric(Probabilities):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
+        if self._given == "logits":
+            return self._log_chance(ops.ones_like(value), value)
         return ops.special_xlog1py(value, -self.probs) + self.probs.log()
 
     def entropy(self) -> Tensor:
-        return (softplus(self.logits) - self.probs * self.logits) / self.probs
+        return self._bit_entropy() / self.probs
 
 
 class InhomogeneousCount(AdjointError, NotImplementedError):
@@ -163,7 +165,7 @@ class Binomial(Probabilities):
 
     @property
     def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
+        return self.total_count * self.probs * self._rest
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -173,8 +175,8 @@ class Binomial(Probabilities):
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         n = self.total_count
-        choices = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
-        return choices + value * self.logits - n * softplus(self.logits)
+        choices = -(n + 1).log() - ops.special_betaln(value + 1, n - value + 1)
+        return choices + self._log_chance(value, n - value)
 
     def entropy(self) -> Tensor:
         log_prob = self.log_prob(self.enumerate_support(False))
@@ -242,10 +244,10 @@ class NegativeBinomial(Probabilities):
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         n = self.total_count
-        powers = -n * softplus(self.logits) - value * softplus(-self.logits)
-        nothing = n + value == 0  # no trials: the only value is certain, and lgamma infinite
-        choices = (n + value).where(~nothing, 1.0).lgamma() - (1 + value).lgamma()
-        return powers + (choices - n.where(~nothing, 1.0).lgamma())
+        nothing = n + value == 0  # no trials: the only value is certain, and its logarithm 0
+        failures = n.where(~nothing, 1.0)
+        choices = -(failures + value).log() - ops.special_betaln(failures, 1 + value)
+        return self._log_chance(value, n) + choices
 
 
 class Poisson(ExponentialFamily):

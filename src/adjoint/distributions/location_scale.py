@@ -16,8 +16,9 @@ from adjoint.distributions.distribution import (
     noise_like,
     uniform_like,
 )
-from adjoint.distributions.gammas import EULER, Exponential, beta_of_odds, mean_square
+from adjoint.distributions.gammas import EULER, Exponential, mean_square
 from adjoint.distributions.transforms import AbsTransform, AffineTransform, ExpTransform
+from adjoint.distributions.utils import log1p_square
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 
@@ -128,10 +129,14 @@ class Laplace(_LocationScale):
 
     def cdf(self, value: Tensor) -> Tensor:
         z = self._standard(value)
-        return 0.5 - 0.5 * z.sign() * (-z.abs()).expm1()
+        below = z < 0
+        lower, upper = z.where(below, 0.0), -z.where(~below, 0.0)
+        return ops.where(below, lower.exp() / 2, 0.5 - upper.expm1() / 2)
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * _laplace_quantile(value - 0.5)
+        below = value < 0.5
+        lower, upper = value.where(below, 0.5), value.where(~below, 0.5)
+        return self.loc + self.scale * ops.where(below, (2 * lower).log(), -(2 - 2 * upper).log())
 
     def entropy(self) -> Tensor:
         return 1 + (2 * self.scale).log()
@@ -166,13 +171,19 @@ class Cauchy(_LocationScale):
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)
-        return -math.log(math.pi) - self.scale.log() - z.square().log1p()
+        return -math.log(math.pi) - self.scale.log() - log1p_square(z)
 
     def cdf(self, value: Tensor) -> Tensor:
-        return self._standard(value).atan() / math.pi + 0.5
+        value = self._checked(value)
+        return ops.atan2(self.scale.expand_as(self.loc - value), self.loc - value) / math.pi
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * (math.pi * (value - 0.5)).tan()
+        """tan π(p - 1/2), from the nearer end of (0, 1): -cot πp below."""
+        middle = (value - 0.5).abs() < 0.25
+        end = ops.where(value < 0.5, value, 1 - value).where(~middle, 0.25)
+        outside = ops.where(value < 0.5, -1.0, 1.0) / (math.pi * end).tan()
+        inside = (math.pi * (value.where(middle, 0.5) - 0.5)).tan()
+        return self.loc + self.scale * ops.where(middle, inside, outside)
 
     def entropy(self) -> Tensor:
         return math.log(4 * math.pi) + self.scale.log()
@@ -232,21 +243,17 @@ class StudentT(Distribution):
     def _log_constant(self) -> Tensor:
         """log √(df) B(1/2, df/2)."""
         half = self.df / 2
-        return 0.5 * (math.pi * self.df).log() + half.lgamma() - (half + 0.5).lgamma()
+        return 0.5 * self.df.log() + ops.special_betaln(half, ops.full_like(half, 0.5))
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        tail = (self._wide(value).square() / self.df).log1p().to((value - self.loc).dtype)
+        wide = self._wide(value) / self.df.double().sqrt()
+        tail = log1p_square(wide).to((value - self.loc).dtype)
         return -(self.df + 1) / 2 * tail - self._log_constant() - self.scale.log()
 
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        z, df = self._wide(value), self.df.double()
-        middle = z == 0  # where the density is known, and the function of z² below has a pole
-        square = z.where(~middle, 1.0).square()
-        tails = beta_of_odds(df / 2, ops.full_like(df, 0.5), df, square)
-        near = 0.5 + z * (-self._log_constant()).exp()
-        level = ops.where(middle, near, ops.where(z < 0, tails / 2, 1 - tails / 2))
+        level = ops._student_cdf(self._wide(value), self.df.double())
         return level.to((value - self.loc).dtype)
 
     def entropy(self) -> Tensor:

@@ -8,7 +8,12 @@ from adjoint.core.errors import ValueRangeError
 from adjoint.core.shapes import Shape
 from adjoint.distributions import constraints
 from adjoint.distributions.distribution import Distribution
-from adjoint.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
+from adjoint.distributions.utils import (
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+    softplus,
+)
 from adjoint.tensor.tensor import Tensor
 
 
@@ -64,3 +69,16 @@ class Probabilities(Either):
         self._given = name_of_given(self, probs, logits)
         parameter = logits if probs is None else probs
         self._hold(validate_args, **others, **{self._given: parameter})
+
+    @property
+    def _rest(self) -> Tensor:
+        """1 - probs, which logits say without cancellation."""
+        return 1 - self.probs if self._given == "probs" else (-self.logits).sigmoid()
+
+    def _log_chance(self, successes: Tensor, failures: Any) -> Tensor:
+        """The logarithm of pˢ (1 - p)ᶠ: a sum of numbers of one sign, each of them exact."""
+        return -successes * softplus(-self.logits) - failures * softplus(self.logits)
+
+    def _bit_entropy(self) -> Tensor:
+        """-p log p - (1 - p) log(1 - p), a sum of numbers of one sign."""
+        return self.probs * softplus(-self.logits) + self._rest * softplus(self.logits)

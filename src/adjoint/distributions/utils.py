@@ -78,6 +78,13 @@ def softplus(value: Tensor) -> Tensor:
     return -ops.log_sigmoid(-value)
 
 
+def log1p_square(value: Tensor) -> Tensor:
+    """log(1 + x²), whose square does not overflow."""
+    far = value.abs() > 1
+    near = value.where(~far, 0.0).square().log1p()
+    return ops.where(far, 2 * ops.hypot(value.where(far, 1.0), ops.ones_like(value)).log(), near)
+
+
 def is_true(valid: Tensor) -> bool:
     """Whether a check holds for all elements, of all samples of `vmap`.
 

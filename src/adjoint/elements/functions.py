@@ -753,8 +753,10 @@ _REALS = {
 }""",
     # x to the power p + rest, times a factor
     "ad_power_derivative": """real ad_power_derivative@(real x, real factor, real p, real rest) {
-  const real half = pow@(fabs@(x), 0.5@ * p), y = factor * half * half;
-  const real near = y * (1 + rest * log@(x)), turns = p - 2 * floor@(0.5@ * p);
+  const real turns = p - 2 * floor@(0.5@ * p);
+  const int whole = (turns == 0) | (turns == 1);
+  const real part = pow@(fabs@(x), whole ? p : 0.5@ * p), y = factor * part * (whole ? 1 : part);
+  const real near = y * (1 + rest * log@(x));
   const real left = turns == 0 ? y : turns == 1 ? -y : (real)__builtin_nan("");
   const real right = (rest != 0) & (x > 0) & (x < (real)__builtin_inf()) ? near : y;
   return factor == 0 ? 0 : x < 0 ? left : right;
@@ -1067,15 +1069,15 @@ _DOUBLES = {
 }}""",
     # e^x by halves where it overflows before the product does
     "ad_i0": f"""double ad_i0(double x) {{
-  const double s = fabs(x), n = s < 8 ? s : 8, t = 0.25 * n * n, u = 1 / (s > 8 ? s : 8);
-  const double v = 16 * u - 1, most = s > 720 ? 720 : s, part = most > 700 ? 0.5 * most : most;
+  const double s = fabs(x), n = s < 8 ? s : 8, t = 0.25 * n * n, most = s > 720 ? 720 : s;
+  const double u = 1 / (most > 8 ? most : 8), v = 16 * u - 1, part = most > 700 ? 0.5 * most : most;
   const double near = {_bessel_series(0)}, e = exp(part), rest = most > 700 ? e : 1;
   const double far = sqrt(u) * ({_horner("v", _BESSEL_FAR[0])}) * e * rest;
   return s < 8 ? near : s >= 8 ? far : x;
 }}""",
     "ad_i1": f"""double ad_i1(double x) {{
-  const double s = fabs(x), n = s < 8 ? s : 8, t = 0.25 * n * n, u = 1 / (s > 8 ? s : 8);
-  const double v = 16 * u - 1, most = s > 720 ? 720 : s, part = most > 700 ? 0.5 * most : most;
+  const double s = fabs(x), n = s < 8 ? s : 8, t = 0.25 * n * n, most = s > 720 ? 720 : s;
+  const double u = 1 / (most > 8 ? most : 8), v = 16 * u - 1, part = most > 700 ? 0.5 * most : most;
   const double near = 0.5 * n * ({_bessel_series(1)}), e = exp(part), rest = most > 700 ? e : 1;
   const double far = sqrt(u) * ({_horner("v", _BESSEL_FAR[1])}) * e * rest;
   return s < 8 ? copysign(near, x) : s >= 8 ? copysign(far, x) : x;
@@ -1135,7 +1137,8 @@ def _zeta(n: int) -> str:
     return f"""double ad_zeta{n}(double x) {{
   double total = 0;
 {_repeated(11, f"const double y# = x + (11 - #); total += 1 / ({_power('y#', n + 1)});")}
-  const double end = x + 12, u = 1 / end, t = u * u, lost = (12 - (end - x)) * u;
+  const double end = x + 12, u = 1 / end, t = u * u, moved = u > 0 ? end - x : 12;
+  const double lost = (12 - moved) * u;
   const double tail = (({_horner("t", corrections)}) * u + 0.5) * u + {1 / n!r};
   const double far = tail * (1 - {n} * lost) / ({_power("end", n)});
   const double y = x + 0, first = 1 / ({_power("y", n + 1)});

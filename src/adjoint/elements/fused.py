@@ -238,13 +238,14 @@ class _Writer:
     def of_BoolOp(self, node: ast.BoolOp) -> _Term:
         """Conditions that are known beforehand."""
         wanted = isinstance(node.op, ast.Or)
-        for part in node.values:
+        *parts, last = node.values
+        for part in parts:
             test = self.term(part)
             if test.kind != "constant":
                 raise _NoText
             if bool(test.value) is wanted:
                 return test
-        return test
+        return self.term(last)
 
     def of_Call(self, node: ast.Call) -> _Term:
         keywords = {k.arg: k.value for k in node.keywords if k.arg is not None}

@@ -29,6 +29,7 @@ from adjoint.graph.passes import run as simplify
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.decompose import decompose
 from adjoint.graph.passes.inline import inline_functions
+from adjoint.kernels import pointwise
 from adjoint.native import copies
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
@@ -283,11 +284,9 @@ class _File:
                 raise ExportError(f"its kernel uses {value.__name__}")
             line = f"import {value.__name__}" + (f" as {name}" if name != value.__name__ else "")
             self.modules[name] = line
-        elif isinstance(value, FunctionType) and value.__module__ == copies.__name__:
-            if value.__name__ not in _PLAIN:
-                raise ExportError(f"its kernel uses {value.__name__}")
+        elif isinstance(value, FunctionType) and value in _PLAIN:
             self.modules["np"] = "import numpy as np"
-            self.helpers.setdefault(name, _PLAIN[value.__name__].format(name))
+            self.helpers.setdefault(name, _PLAIN[value].format(name))
         elif isinstance(value, FunctionType) and value.__module__.startswith("adjoint."):
             if self.include(value, pending) != name:
                 raise ExportError(f"its kernel uses {name}")
@@ -303,11 +302,20 @@ class _File:
             raise ExportError(f"its kernel uses {name}")
 
 
-# NumPy's way of what kernels let native code do (native/copies.py), under the name that they use
-_PLAIN = {
-    "copied": 'def {0}(array, order="C"):\n    return array.copy(order)',
-    "write": "def {0}(to, source):\n    to[...] = source",
-    "zeros": "def {0}(shape, dtype):\n    return np.zeros(shape, dtype)",
+# NumPy's way of functions that let native code work or know bfloat16, under the name in the kernel
+_PLAIN: dict[Any, str] = {
+    copies.copied: 'def {0}(array, order="C"):\n    return array.copy(order)',
+    copies.write: "def {0}(to, source):\n    to[...] = source",
+    copies.zeros: "def {0}(shape, dtype):\n    return np.zeros(shape, dtype)",
+    pointwise.in_float32: """
+def {0}(compute, *operands):
+    \"\"\"`compute(*operands)`; arrays of float16 go through float32.\"\"\"
+    narrow = [getattr(x, "dtype", None) == np.float16 for x in operands]
+    if not any(narrow):
+        return compute(*operands)
+    wide = [x.astype(np.float32) if n else x for x, n in zip(operands, narrow)]
+    return np.asarray(compute(*wide)).astype(np.float16)
+""".strip(),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.ops.kinks import without_infinite
 
 Tensor = Any
 Dims = Shape | None
@@ -48,6 +49,17 @@ def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: b
         return (self.sgn() * ratio ** (p - 1)).masked_fill(kink, 0)
     # x |x|ᵖ⁻² instead of sgn(x) |x|ᵖ⁻¹: the same, and complex x needs no derivative of sgn
     return (self * ratio ** (p - 2) / norm).masked_fill(kink, 0)
+
+
+def length_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """x̄ = x ȳ/y, for p = 2."""
+    return ops._length_backward(without_infinite(grad, result), self, result, dim, keepdim)
+
+
+def directed_vjp(grad: Tensor, self: Tensor, norm: Tensor) -> Tensor:
+    """The gradient of a · (b / c) in b."""
+    finite = without_infinite(grad, norm, self)
+    return ops._directed(finite, self.conj(), norm.conj())
 
 
 def vector_norm_vjp(
@@ -106,6 +118,14 @@ def spread(shape: Shape, dim: Dims, correction: float | None) -> float:
     count = math.prod(shape[d] for d in wrap_dims("var", dim, len(shape)))
     degrees = count - (1 if correction is None else correction)
     return 1 / degrees if degrees > 0 else math.inf
+
+
+def std_vjp(
+    grad: Tensor, self: Tensor, result: Tensor, dim: Dims, correction: float | None, keepdim: bool
+) -> Tensor:
+    """x̄ = (x - mean) ȳ / ((n - correction) y)."""
+    scaled = without_infinite(grad, result) * spread(self.shape, dim, correction)
+    return ops._std_backward(scaled, self, result, dim, keepdim)
 
 
 def var_jvp(

@@ -47,17 +47,10 @@ def _density(x: Tensor) -> Tensor:
     return ops.exp(-x * x / 2) / math.sqrt(2 * math.pi)
 
 
-def _elliptic_near_one(r: Tensor, p: Tensor) -> Tensor:
-    """d K(1 - p)/dp, by 19.4.1 near p = 0, and by the series in 1 - p elsewhere."""
-    near = p < 0.5
-    q = ops.where(near, p, 0.25)
-    closed = (f("ellipe", 1 - q) - q * f("ellipkm1", q)) / (-2 * (1 - q) * q)
-    return ops.where(near, closed, -_complete(1.5, 1.5, ops.where(near, 0.0, 1 - p)))
-
-
-def _complete(a: float, b: float, m: Tensor) -> Tensor:
-    """π/8 ₂F₁(a, b; 2; m): the slopes of K and -E, 19.5.1 and 19.5.2."""
-    return math.pi / 8 * f("hyp2f1", a, b, 2.0, m)
+def _complete(sign: int, m: Tensor) -> Tensor:
+    """K'(m) and -E'(m) for sign ±1: R_D(0, 1, 1 - m)/6 and R_D(0, 1 - m, 1)/6, 19.25.1."""
+    zero, one = ops.zeros_like(m), ops.ones_like(m)
+    return ops._carlson(zero, one, 1 - m, 0, *((0, 1) if sign > 0 else (1, 0))) / 4
 
 
 def _incomplete(name: str, phi: Tensor, m: Tensor) -> Tensor:
@@ -66,19 +59,53 @@ def _incomplete(name: str, phi: Tensor, m: Tensor) -> Tensor:
     rest = phi - math.pi * turns
     s, c = ops.sin(rest), ops.cos(rest)
     delta, one = 1 - m * s * s, ops.ones_like(m * s)
-    if name == "ellipkinc":
-        return s**3 / 6 * f("elliprd", c * c, one, delta) + 2 * turns * _complete(1.5, 1.5, m)
-    return -(s**3) / 6 * f("elliprd", c * c, delta, one) - 2 * turns * _complete(0.5, 1.5, m)
+    sign, powers = (1, (0, 0, 1)) if name == "ellipkinc" else (-1, (0, 1, 0))
+    within = s**3 / 4 * ops._carlson(c * c, one, delta, *powers)
+    return sign * (within + 2 * turns * _complete(sign, m))
 
 
-def _difference(x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """∂R_D(x, y, z)/∂x by partial fractions of 1/((t + x)(t + z)); not for x = z."""
-    return (f("elliprd", x, y, z) - f("elliprd", y, z, x)) / (2 * (z - x))
+def _carlson_in(place: int, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
+    """∂R_F/∂x, …: R_F = ∫ ((t + x) (t + y) (t + z))^{-1/2} dt/2."""
+    return -ops._carlson(x, y, z, *(int(place == k) for k in range(3))) / 4
 
 
-def _in_last(r: Tensor, x: Tensor, y: Tensor, z: Tensor) -> Tensor:
-    """∂R_D/∂z, since R_D is homogeneous of degree -3/2."""
-    return -(1.5 * r + x * _difference(x, y, z) + y * _difference(y, x, z)) / z
+def analytic(name: str, x: Tensor, n: int = 0) -> Tensor:
+    """The n-th derivative of exprel, log1prel, sinhc or dawsn."""
+    return ops._analytic_derivative(x, name, n)
+
+
+def _power_less_one(x: Tensor, y: Tensor) -> Tensor:
+    """x^(y-1), by y - 1 where that is exact."""
+    exact = (y >= 0.5) & (y <= 2)
+    return ops.where(exact, x.pow(ops.where(exact, y - 1, 1.0)), x.pow(y.where(~exact, 1.0)) / x)
+
+
+def _log_over(x: Tensor) -> Tensor:
+    """log(x)/(1 - x) = -log1prel(x - 1), whose argument is exact from 1/2 to 2."""
+    low = x < 0.5
+    below, above = x.where(low, 0.25), x.where(~low, 1.0)
+    return ops.where(low, below.log() / (1 - below), -analytic("log1prel", above - 1))
+
+
+def _cosh_over(x: Tensor) -> Tensor:
+    """cosh(x)/x = 1/x + x/2 sinhc(x/2)²."""
+    return 1 / x + x / 2 * analytic("sinhc", x / 2).square()
+
+
+def _exp_over(x: Tensor) -> Tensor:
+    """eˣ/x = 1/x + exprel(x) where the terms have one sign or 1/x is the larger one."""
+    middle = x.abs() < 1
+    near, far = x.where(middle, 1.0), x.where(~middle, 1.0)
+    return ops.where(middle, 1 / near + analytic("exprel", near), far.exp() / far)
+
+
+def _quarter_turns(x: Tensor) -> Tensor:
+    """x² less a multiple of 4: the square of the upper half of the digits of x is exact."""
+    digits = {"float64": 27, "float32": 12}.get(str(x.dtype).rpartition(".")[2], 6)
+    fixed = x.detach()
+    large = fixed * (2.0**digits + 1)
+    upper = large - (large - fixed)
+    return ops.fmod(upper * upper, 4.0) + (x - upper) * (x + upper)
 
 
 def _reciprocal_gamma(r: Tensor, x: Tensor) -> Tensor:
@@ -90,17 +117,38 @@ def _reciprocal_gamma(r: Tensor, x: Tensor) -> Tensor:
 
 
 def _student_density(t: Tensor, df: Tensor) -> Tensor:
-    log_scale = ops.lgamma((df + 1) / 2) - ops.lgamma(df / 2) - ops.log(math.pi * df) / 2
-    return ops.exp(log_scale - (df + 1) / 2 * ops.log1p(t * t / df))
+    s = t / df.sqrt()
+    log_scale = -ops.special_betaln(df / 2, ops.full_like(df, 0.5)) - ops.log(df) / 2
+    return ops.exp(log_scale - (df + 1) * ops.hypot(s, ops.ones_like(s)).log())
 
 
-def _student_in_df(t: Tensor, df: Tensor) -> Tensor:
-    """dt/dν where the distribution function stays: -F_ν/p; |1 - 2F| = 1 - I_x(ν/2, 1/2)."""
-    half, one_half, square = df / 2, ops.full_like(df * t, 0.5), t * t
-    x, inner = df / (df + square), square / (df + square) ** 2
+def _student_slope(t: Tensor, df: Tensor) -> Tensor:
+    """∂F/∂ν: in the middle of an odd series in t, elsewhere of 1 - F = I(ν/2, 1/2, x)/2."""
+    s = t / df.sqrt()
+    middle = (t.abs() < 0.5) & (s.abs() < 0.25)
+    inside = _middle_slope(t.where(middle, 0.0), s.where(middle, 0.0), df)
+    far = s.where(~middle, 1.0)
+    half, one_half = df / 2, ops.full_like(df * t, 0.5)
+    root = ops.hypot(far, ops.ones_like(far))
+    x, rest = (1 / root).square(), (far / root).square()
     tail = ops._betainc_derivative(half, one_half, x, 1, 0) / 2
-    tail = tail + ops._beta_density(half, one_half, x, 0, 0) * inner
-    return ops.sgn(t) * tail / (2 * _student_density(t, df))
+    tail = tail + ops._beta_density(half, one_half, x, 0, 0) * x * rest / df
+    return ops.where(middle, inside, -ops.sgn(far) * tail / 2)
+
+
+def _middle_slope(t: Tensor, s: Tensor, df: Tensor) -> Tensor:
+    """∂/∂ν of t c Σ, c = 1/(√ν B(1/2, ν/2)), Σ the series of `decompositions.student_cdf`."""
+    half, square = (df + 1) / 2, s * s
+    total, slope = ops.ones_like(s), ops.zeros_like(s)
+    for k in range(15, -1, -1):
+        factor = (k + 0.5) / ((k + 1.5) * (k + 1))
+        shrinking = total * (half + k) / df - total / 2
+        slope = square * factor * (shrinking - slope * (half + k))
+        total = 1 - square * total * factor * (half + k)
+    one_half = ops.full_like(df, 0.5)
+    scale = (-ops.special_betaln(one_half, df / 2)).exp() / df.sqrt()
+    growth = ops._polygamma_difference(df / 2, one_half, 0) / 2 - 1 / (2 * df)
+    return t * scale * (slope + total * growth)
 
 
 def _tukey(p: Tensor, lam: Tensor) -> Tensor:
@@ -110,8 +158,9 @@ def _tukey(p: Tensor, lam: Tensor) -> Tensor:
 
 def _tukey_in_shape(p: Tensor, x: Tensor, lam: Tensor) -> Tensor:
     """dp/dλ where x = (p^λ - (1 - p)^λ)/λ stays."""
-    rise = p**lam * ops.log(p) - (1 - p) ** lam * ops.log1p(-p)
-    return -(rise / lam - x / lam) * _tukey(p, lam)
+    low, high = ops.log(p), ops.log1p(-p)
+    rise = low.square() * analytic("exprel", lam * low, 1)
+    return (high.square() * analytic("exprel", lam * high, 1) - rise) * _tukey(p, lam)
 
 
 def _binomial(of_n: float, r: Tensor, n: Tensor, k: Tensor) -> Tensor:
@@ -152,22 +201,25 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
     "zetac": (lambda r, x: ops._zeta_derivative(x, ops.ones_like(x), 1),),  # for x > 1
     # exponential integrals, and others of elementary functions
     "exp1": (lambda r, x: -ops.exp(-x) / x,),
-    "expi": (lambda r, x: ops.exp(x) / x,),
+    "expi": (lambda r, x: _exp_over(x),),
     "expn": (
         None,
         lambda r, n, x: ops.where(
             n == 0, -ops.exp(-x) * (1 + x) / (x * x), -f("expn", (n - 1).clamp(min=0), x)
         ),
     ),
-    "sici": (lambda r, x: ops.sinc(x / math.pi),),
+    "sici": (lambda r, x: ops.special_spherical_bessel_j0(x),),
     "sici.1": (lambda r, x: ops.cos(x) / x,),
-    "shichi": (lambda r, x: ops.where(x == 0, 1.0, ops.sinh(x) / ops.where(x == 0, 1, x)),),
-    "shichi.1": (lambda r, x: ops.cosh(x) / x,),
-    "fresnel": (lambda r, x: ops.sin(math.pi / 2 * x * x),),
-    "fresnel.1": (lambda r, x: ops.cos(math.pi / 2 * x * x),),
-    "dawsn": (lambda r, x: 1 - 2 * x * r,),
+    "shichi": (lambda r, x: analytic("sinhc", x),),
+    "shichi.1": (lambda r, x: _cosh_over(x),),
+    "fresnel": (lambda r, x: ops.sin(math.pi / 2 * _quarter_turns(x)),),
+    "fresnel.1": (lambda r, x: ops.cos(math.pi / 2 * _quarter_turns(x)),),
     "erfi": (lambda r, x: 2 / ROOT_PI * ops.exp(x * x),),
-    "spence": (lambda r, x: ops.where(x == 1, -1.0, ops.log(x) / ops.where(x == 1, 1, 1 - x)),),
+    "spence": (lambda r, x: _log_over(x),),
+    "powm1": (
+        lambda r, x, y: y * _power_less_one(x, y),
+        lambda r, x, y: ops.xlogy(ops.pow(x, y), x),
+    ),
     "wrightomega": (lambda r, x: r / (1 + r),),
     "ndtri_exp": (lambda r, y: ops.exp(y + r * r / 2) * math.sqrt(2 * math.pi),),
     "owens_t": (
@@ -175,9 +227,11 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
         lambda r, h, a: ops.exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a)),
     ),
     # elliptic integrals
-    "ellipk": (lambda r, m: _complete(1.5, 1.5, m),),
-    "ellipkm1": (_elliptic_near_one,),
-    "ellipe": (lambda r, m: -_complete(0.5, 1.5, m),),
+    "ellipk": (lambda r, m: _complete(1, m),),
+    "ellipkm1": (
+        lambda r, p: -ops._carlson(ops.zeros_like(p), ops.ones_like(p), p, 0, 0, 1) / 4,
+    ),
+    "ellipe": (lambda r, m: -_complete(-1, m),),
     "ellipkinc": (
         lambda r, phi, m: ops.rsqrt(1 - m * ops.sin(phi) ** 2),
         lambda r, phi, m: _incomplete("ellipkinc", phi, m),
@@ -187,14 +241,9 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
         lambda r, phi, m: _incomplete("ellipeinc", phi, m),
     ),
     "elliprf": (
-        lambda r, x, y, z: -f("elliprd", y, z, x) / 6,
-        lambda r, x, y, z: -f("elliprd", x, z, y) / 6,
-        lambda r, x, y, z: -f("elliprd", x, y, z) / 6,
-    ),
-    "elliprd": (
-        lambda r, x, y, z: _difference(x, y, z),
-        lambda r, x, y, z: _difference(y, x, z),
-        _in_last,
+        lambda r, *xyz: _carlson_in(0, *xyz),
+        lambda r, *xyz: _carlson_in(1, *xyz),
+        lambda r, *xyz: _carlson_in(2, *xyz),
     ),
     # hypergeometric functions in their argument, 15.5.1, 13.3.15, 13.3.22
     "hyp0f1": (None, lambda r, v, z: f("hyp0f1", v + 1, z) / v),
@@ -232,6 +281,11 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
         lambda r, a, y: ops._gamma_slope(a, r, 0),
         lambda r, a, y: -1 / ops._gamma_density(a, r, 0),
     ),
+    "betaincc": (
+        lambda r, a, b, x: -ops._betainc_derivative(a, b, x, 1, 0),
+        lambda r, a, b, x: -ops._betainc_derivative(a, b, x, 0, 1),
+        lambda r, a, b, x: -ops._beta_density(a, b, x, 0, 0),
+    ),
     "betaincinv": (
         lambda r, a, b, y: ops._beta_slope(r, a, b, 0, 0),
         lambda r, a, b, y: -ops._beta_slope(1 - r, b, a, 0, 0),
@@ -243,7 +297,7 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
         lambda r, a, b, y: -1 / ops._beta_density(a, b, r, 0, 0),
     ),
     "stdtrit": (
-        lambda r, df, p: _student_in_df(r, df),
+        lambda r, df, p: -_student_slope(r, df) / _student_density(r, df),
         lambda r, df, p: 1 / _student_density(r, df),
     ),
     "tklmbda": (

@@ -21,6 +21,7 @@ from adjoint.core.choosing import MANY, choose, limited
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.pieces import by_pieces
+from adjoint.core.promotion import element
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.pointwise import complex_sigmoid, real_sigmoid, widen
 from adjoint.kernels.special.common import exact_product, horner, in_double
@@ -326,6 +327,7 @@ def _gelu_tanh_slope(x: Array) -> Array:
 def softplus(self: Array, beta: float, threshold: float) -> Array:
     """log(1 + exp(beta·x)) / beta, and x itself beyond the threshold."""
     _require_real("softplus", self)
+    beta = _factor(beta, self)
 
     def compute(x: Array) -> Array:
         z = np.asarray(x * beta)
@@ -343,6 +345,7 @@ def softplus(self: Array, beta: float, threshold: float) -> Array:
 def logistic(self: Array, beta: float, slope: bool) -> Array:
     """σ(beta·x) or σ'(beta·x)."""
     _require_real("_logistic", self)
+    beta = _factor(beta, self)
 
     def compute(x: Array) -> Array:
         z, rest = _product(x, beta)
@@ -374,6 +377,12 @@ def _product(x: Array, number: float) -> tuple[Array, Array]:
     """A product and what rounding it leaves out; nothing where it is infinite."""
     product, rest = exact_product(x, np.float64(number))
     return product, np.where(np.isfinite(rest), rest, 0.0)
+
+
+def _factor(number: float, array: Array) -> float:
+    """A number in the precision that is computed in: float32 for halves."""
+    wide = array.dtype if array.dtype not in dtypes.REDUCED else np.dtype(np.float32)
+    return element(number, dtypes.of(wide))
 
 
 def log_sigmoid(self: Array) -> Array:

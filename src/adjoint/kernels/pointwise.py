@@ -39,6 +39,12 @@ def in_float32(compute: Callable[..., Any], *operands: Any) -> Any:
     return astype(np.asarray(compute(*map(widen, operands))), narrow[0])
 
 
+def ufunc_in_float32(kernel: np.ufunc, self: Any, other: Any) -> Any:
+    """A ufunc on halves and wider numbers, rounded once."""
+    half = self.dtype if self.dtype in dtypes.REDUCED else other.dtype
+    return kernel(self, other, dtype=np.float32).astype(half)
+
+
 def in_halves(compute: Callable[..., Any], *operands: Any) -> Any:
     """As `in_float32`, of numbers that are rounded to the halves first, as NumPy does it."""
     narrow = [x.dtype for x in operands if hasattr(x, "dtype") and x.dtype in dtypes.REDUCED]
@@ -222,7 +228,7 @@ def power_derivative(self: Array, exponent: Array | float, n: int) -> Array:
     """p (p-1) … (p-n+1) xᵖ⁻ⁿ, in which all digits of p - n count; 0 where a factor is.
 
     The factors stand between two halves of the power, either of which is in range where the
-    product is.
+    product is; but whole powers are exact, and no factor of theirs is below 1.
     """
     if not 0 <= n <= MOST_DERIVATIVES:
         raise ValueRangeError(f"_power_derivative: n is {n}; it is from 0 to {MOST_DERIVATIVES}.")
@@ -239,13 +245,14 @@ def power_derivative(self: Array, exponent: Array | float, n: int) -> Array:
 
 def _powered(x: Array, factor: Any, power: Any, rest: Any) -> Array:
     """factor · x to the power + rest; of negative x with its sign."""
-    half = np.abs(x) ** (0.5 * power)
-    value = factor * half * half
+    turns = power - 2 * np.floor(0.5 * power)
+    whole = (turns == 0) | (turns == 1)
+    part = np.abs(x) ** np.where(whole, power, 0.5 * power).astype(x.dtype)
+    value = factor * part * np.where(whole, x.dtype.type(1), part)
     if np.ndim(rest) or rest:
         inside = (x > 0) & (x < np.inf)
         value = value * (1 + rest * np.log(np.where(inside, x, x.dtype.type(1))))
     if (x < 0).any():
-        turns = power - 2 * np.floor(0.5 * power)
         sign = np.where(turns == 0, 1, np.where(turns == 1, -1, np.nan)).astype(x.dtype)
         value = np.where(x < 0, sign * value, value)
     return np.where(np.equal(factor, 0), x.dtype.type(0), value)

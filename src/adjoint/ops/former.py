@@ -69,7 +69,7 @@ def _today(schema: Schema, order: list[str]) -> str:
 
 
 def choose(packet: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
-    """The function for calls of a packet with such arguments; None if they are in no former order."""
+    """The function for calls with such arguments; None if they are in no former order."""
     for candidate in packet.operators:
         if not candidate.row.former or reordered(candidate.row, candidate.schema, args) is None:
             continue

@@ -5,8 +5,10 @@ See Note [Kinks] in tensor/limits.py.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from adjoint.core.infinitesimal import infinitesimal, kinks
 from adjoint.core.state import current
 
 Tensor = Any
@@ -29,3 +31,16 @@ def meets_kink(A: Tensor) -> bool:
         return A.home.meets_kink(A)
     watched = A.edge is not None or current().differentiating
     return bool(watched) and not A.value.all()
+
+
+def without_infinite(grad: Tensor, length: Tensor, factor: Tensor | None = None) -> Tensor:
+    """A gradient, in a first derivative 0 where it is infinite divided by a length.
+
+    A first backward pass has no end at which an infinite derivative could be told from a finite
+    one, so it is told here. Later ones pass infinite numbers on the way to finite ones.
+    """
+    if not (kinks.met and current().first_pass):
+        return grad
+    limit = infinitesimal(length.dtype.to_real().np)
+    size = (grad if factor is None else grad * factor).abs()
+    return grad.masked_fill((length == limit) & (size >= math.sqrt(limit)), 0)

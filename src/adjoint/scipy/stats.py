@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from adjoint.absent import absent
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.numpy.conversion import Float, floating
 from adjoint.numpy.words import ad
+from adjoint.scipy import laws
 from adjoint.tensor.tensor import Tensor
 
 # Of each function: whether it is taken of a probability; what it is below, and above the support.
@@ -41,6 +42,7 @@ _FUNCTIONS: dict[str, tuple[bool, float, float]] = {
     "ppf": (True, 0.0, 1.0),
     "isf": (True, 1.0, 0.0),
 }
+_DENSITIES = ("pdf", "logpdf", "pmf", "logpmf")
 _OF_DENSITIES = {True: ("pdf", "logpdf"), False: ("pmf", "logpmf")}  # whether continuous
 
 
@@ -121,10 +123,12 @@ class Distribution:
         given, loc, scale = self.theirs._parse_args(*shapes, **more)
         given, loc, scale = [_like(a, x) for a in given], _like(loc, x), _like(scale, x)
         with np.errstate(all="ignore"):
+            valid = (scale > 0) & _truth(self._borrow("_argcheck")(*given))
             if _FUNCTIONS[name][0]:
-                return self._quantile(name, x, given) * scale + loc
+                found = self._quantile(name, x, given) * scale + loc
+                return ad.where(valid, found, math.nan)
             y = (x - loc) / scale
-            found = self._inside(name, y, given)
+            found = ad.where(valid & ~ad.isnan(y), self._inside(name, y, given), math.nan)
         if name == "pdf":
             return found / scale
         return found - ad.log(scale) if name == "logpdf" else found
@@ -132,34 +136,116 @@ class Distribution:
     def _inside(self, name: str, y: Tensor, shapes: list[Tensor]) -> Tensor:
         """A function of standardised numbers, known below and above the support."""
         _, below, above = _FUNCTIONS[name]
-        lower, upper = self.theirs._get_support(*shapes)
-        found = self._call(name, y, shapes)
+        lower, upper = self._support(shapes)
+        density = name in _DENSITIES
+        beyond = (y > upper) | (y == math.inf) if density else y >= upper
+        short = (y < lower) | (y == -math.inf)
+        found = self._call(name, ad.where(ad.isinf(y), 0.5, y), shapes)
         if name in ("pmf", "logpmf"):
             found = ad.where(ad.floor(y) == y, found, below)
-        return ad.where(y < lower, below, ad.where(y > upper, above, found))
+        return ad.where(short, below, ad.where(beyond, above, found))
+
+    def _support(self, shapes: list[Tensor]) -> Any:
+        return self._borrow("_get_support")(*shapes)
 
     def _quantile(self, name: str, q: Tensor, shapes: list[Tensor]) -> Tensor:
         """The inverse of a distribution function: the ends of the support at 0 and 1."""
-        ends = self.theirs._get_support(*shapes)
-        first, last = ends if name == "ppf" else ends[::-1]
-        found = ad.where(q == 0, first, ad.where(q == 1, last, self._call(name, q, shapes)))
-        return ad.where((q < 0) | (q > 1), math.nan, found)
+        lower, upper = self._support(shapes)
+        if not isinstance(self.theirs, rv_continuous):
+            lower = lower - 1  # below the first number that has a probability
+        first, last = (lower, upper) if name == "ppf" else (upper, lower)
+        inside = (q > 0) & (q < 1)
+        found = self._call(name, ad.where(inside, q, 0.5), shapes)
+        found = ad.where(q == 0, first, ad.where(q == 1, last, found))
+        return ad.where(inside | (q == 0) | (q == 1), found, math.nan)
 
     def _call(self, name: str, x: Tensor, shapes: list[Tensor]) -> Tensor:
-        if name in ("pdf", "pmf") and self._writes(f"_log{name}"):
+        """Our formula, one by other functions, SciPy's formula, or SciPy's numbers."""
+        ours = laws.formula(self.name, name)
+        if ours is not None:
+            return ours(x, *shapes)
+        if name in _BY_OTHERS and not self._writes(f"_{name}"):
+            return _BY_OTHERS[name](self, x, shapes)
+        if name in ("pdf", "pmf") and self._has(f"log{name}"):
             return ad.exp(self._call(f"log{name}", x, shapes))
+        if name in ("logpdf", "logpmf") and not self._writes(f"_{name}"):
+            return ad.log(self._call(name[3:], x, shapes))
+        if name in ("ppf", "isf") and laws.formula(self.name, "cdf") is not None:
+            return self._root(name, x, shapes)
+        borrowed = self._borrowed(name, x, shapes)
+        if borrowed is not None:
+            return borrowed
+        if name in ("ppf", "isf") and isinstance(self.theirs, rv_continuous):
+            return self._root(name, x, shapes)
+        return laws.by_scipy(self.theirs, name, self._logpdf_of(name))(x, *shapes)
+
+    def _borrowed(self, name: str, x: Tensor, shapes: list[Tensor]) -> Tensor | None:
+        """What SciPy's formula says of tensors; None where its code is none, after all."""
+        function = laws.borrowed(self.theirs, f"_{name}")
         try:
-            return _like(getattr(self.theirs, f"_{name}")(x, *shapes), x)
-        except AdjointError as error:
-            raise ArgumentError(
-                f"{self.name}.{name}: SciPy computes it in a way that cannot be differentiated "
-                f"({error}); for values alone call scipy.stats.{self.name}.{name} with arrays"
-            ) from error
+            return None if function is None else Float(function(x, *shapes)).to(x.dtype)
+        except (AdjointError, TypeError, AttributeError, NotImplementedError):
+            return None
+
+    def _logpdf_of(self, name: str) -> Any:
+        if name in _DENSITIES or not isinstance(self.theirs, rv_continuous):
+            return None
+        return lambda x, *shapes: self._call("logpdf", x, list(shapes))
+
+    def _root(self, name: str, q: Tensor, shapes: list[Tensor]) -> Tensor:
+        """The quantile by SciPy, whose derivatives up to the third are those of two steps of
+        Newton's method, in q and in the shapes."""
+        fixed = [s.detach() for s in shapes]
+        start = laws.by_scipy(self.theirs, name, None)(q.detach(), *fixed)
+        x = start
+        rises = name == "ppf"
+        lower = q < 0.5  # by the smaller of both probabilities, which are known best
+        for _ in range(2):
+            below, above = self._call("cdf", x, shapes), self._call("sf", x, shapes)
+            small, large = (below, above) if rises else (above, below)
+            miss = ad.where(lower, small - q, (1 - q) - large)
+            density = self._call("pdf", x, shapes)
+            step = miss / ad.where(density == 0, np.finfo(np.float32).tiny, density)
+            x = x - step if rises else x + step
+        return start + (x - x.detach())
+
+    def _borrow(self, method: str) -> Any:
+        """SciPy's method on tensors, or as it is."""
+        return laws.borrowed(self.theirs, method) or getattr(self.theirs, method)
+
+    def _has(self, name: str) -> bool:
+        return laws.formula(self.name, name) is not None or self._writes(f"_{name}")
 
     def _writes(self, method: str) -> bool:
         """Whether the distribution has a formula of its own for a method."""
-        own, base = type(self.theirs), rv_continuous if method == "_logpdf" else rv_discrete
-        return getattr(own, method, None) is not getattr(base, method)
+        own = type(self.theirs)
+        base = rv_continuous if isinstance(self.theirs, rv_continuous) else rv_discrete
+        return getattr(own, method, None) is not getattr(base, method, None)
+
+
+def _logarithm(small: str, large: str) -> Callable[..., Tensor]:
+    """log of a probability, by the other one where that is smaller."""
+
+    def function(law: Distribution, x: Tensor, shapes: list[Tensor]) -> Tensor:
+        p, rest = law._call(small, x, shapes), law._call(large, x, shapes)
+        near = p < 0.5
+        return ad.where(near, ad.log(ad.where(near, p, 0.5)), ad.log1p(-ad.where(near, 0.5, rest)))
+
+    return function
+
+
+# What functions are by others, where SciPy has no formula of their own.
+_BY_OTHERS: dict[str, Callable[[Distribution, Tensor, list[Tensor]], Tensor]] = {
+    "sf": lambda law, x, shapes: 1 - law._call("cdf", x, shapes),
+    "logcdf": _logarithm("cdf", "sf"),
+    "logsf": _logarithm("sf", "cdf"),
+    "isf": lambda law, q, shapes: law._call("ppf", 1 - q, shapes),
+}
+
+
+def _truth(value: Any) -> Any:
+    """A condition as truth values: SciPy returns 1 where nothing is asked of shapes."""
+    return value.bool() if isinstance(value, Tensor) else bool(np.all(value))
 
 
 def _like(value: Any, x: Tensor) -> Tensor:

@@ -230,8 +230,9 @@ class _Reader:
             raise TableError(f"{where}: not YAML: {error.problem or error.context}") from None
         except yaml.YAMLError as error:
             raise TableError(f"{source.where}: not YAML: {' '.join(str(error).split())}") from None
-        entry = node.value[0] if isinstance(node, yaml.SequenceNode) and node.value else None
-        if not isinstance(entry, yaml.MappingNode) or len(node.value) != 1:
+        rows = node.value if isinstance(node, yaml.SequenceNode) else ()
+        entry = rows[0] if len(rows) == 1 else None
+        if not isinstance(entry, yaml.MappingNode):
             raise TableError(f"{source.where}: a row is a mapping that starts with '- name:'")
         self._keys = {str(k.value): k for k, _ in entry.value}
         return entry.value

@@ -77,6 +77,8 @@ class Computing:
                 checks.append(f"({name} is None or {test})" if kind.is_optional else test)
             elif kind.base in ("Device", "Layout") or name == "pin_memory":
                 checks.append(f"{name} is None")  # anything else is checked on the slow way
+            elif argument.name == self.row.fills:  # a tensor may fill, with its derivative
+                checks.append(f"type({name}) in _NUMBERS")
             elif not argument.has_default and not kind.is_optional:
                 checks.append(f"{name} is not _MISSING")
         return " and ".join(checks)

@@ -82,20 +82,20 @@ _ZEROS = (False, 0, 0.0, 0j)  # of the categories of dtypes
 
 
 def _unknown_fill(op: Operator, args: tuple[Any, ...]) -> int | None:
-    """Where the number stands that a new tensor is filled with, if it is a tensor of a transform:
-    `full_like(x, y.sum())` in a traced function.
+    """Where the number stands that a new tensor is filled with, if it is a tensor of a transform,
+    or of the tape: `full_like(x, y.sum())` in a traced function.
     """
     fills = op.row.fills
     if fills not in op.schema.names:
         return None
     place = op.schema.names.index(fills)
     value = args[place]
-    unknown = isinstance(value, Tensor) and value.home is not None and not value.requires_grad
+    unknown = isinstance(value, Tensor) and (value.home is not None or value.requires_grad)
     return place if unknown and not op.schema.arguments[place].type.is_tensor else None
 
 
 def _filled_later(op: Operator, args: tuple[Any, ...], place: int) -> Any:
-    """A new tensor, filled with a tensor of one element when it is there."""
+    """A new tensor, filled with a tensor of one element when it is there, with its derivative."""
     value = args[place]
     if value.numel() != 1:
         raise ArgumentError(

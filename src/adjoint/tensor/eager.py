@@ -171,12 +171,6 @@ def _kernel_of(op: Operator) -> Callable[..., Any]:
     return binding.reference(op.row.kernel, "kernels", op.row, "kernel")
 
 
-def _in_float32(kernel: Callable[..., Any], self: Any, other: Any) -> Any:
-    """A ufunc on halves and wider numbers, rounded once."""
-    half = self.dtype if self.dtype in REDUCED else other.dtype
-    return kernel(self, other, dtype=np.float32).astype(half)
-
-
 def _symbol(op: Operator) -> str:
     return python_name(op.row.schema.symbol)
 
@@ -238,7 +232,9 @@ _OF_OPERATOR: dict[str, Callable[[Operator], Any]] = {
     "_promote": lambda op: promotion_of(op.row.texts),
     "_large": lambda op: large.Large(op.row),
     "_kernel": _kernel_of,
-    "_in_float32": lambda op: partial(_in_float32, _kernel_of(op)),
+    "_in_float32": lambda op: partial(
+        binding.reference("pointwise.ufunc_in_float32", "kernels", op.row, "kernel"), _kernel_of(op)
+    ),
     "_decomposition": lambda op: binding.decomposition(op.row),
     "_Results": lambda op: results_class(op.row.name, tuple(r.name for r in op.row.schema.returns)),
 }

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from adjoint.core.errors import AdjointError, DegenerateError
+from adjoint.core.errors import AdjointError, DegenerateError, InplaceError
 from adjoint.core.fans import FAN
 from adjoint.core.remembering import remembered
 from adjoint.core.state import current
@@ -237,6 +237,12 @@ class Fans(Home):
         viewed = target.extra is not None and target.extra.view is not None
         if viewed or type(target.edge) is Leaf or has_living_views(target):
             return op.call([ordinary(v) for v in values])
+        if not target.value.flags.writeable:
+            raise InplaceError(
+                f"{op.schema.name}: the tensor comes from eigenvalues or singular values that are "
+                "equal or close, and shares its memory with a view; a write would not change the "
+                "derivatives of both. Build the result out of place: ad.where, ad.cat, index_put"
+            )
         before: Any = target.clone()
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from adjoint.core import dtypes
 from adjoint.core.promotion import converted
 from adjoint.core.remembering import remembered
 from adjoint.table.formula import EXACT, Formula, called, free_names, roundings
+from adjoint.table.prepared import PREPARED
 from adjoint.table.rows import Row
 from adjoint.tensor.saving import TENSOR, VALUE, Save, result_names, saves_of
 from adjoint.tensor.tensor import Tensor
@@ -89,6 +91,15 @@ class _Calls(ast.NodeTransformer):
 @remembered
 def saves(row: Row) -> tuple[Save, ...]:
     """What the reverse formulas of a row save; then arguments that narrow tensors save, too."""
+    key = row.prepared_key("saves")
+    found = PREPARED.once(key, lambda: [_FIELDS(s) for s in _saves(row)])
+    return tuple(Save(*each) for each in found)
+
+
+_FIELDS = attrgetter("name", "kind", "source", "number", "users", "condition", "narrow")
+
+
+def _saves(row: Row) -> tuple[Save, ...]:
     users = {a.name: frozenset[str]() for a in row.schema.arguments}  # of formulas for narrow ones
     for number, formula in reverse_formulas(row).items():
         for name in users.keys() & formula.names:

@@ -79,12 +79,13 @@ class RowRule(Rule):
     def _first_general(self, node: Node, grad: Any, needs: Any, graph: bool) -> Any:
         function = write(self, raw=False)
         mixes = len(self.row.promoted_tensors) > 1 and _is_real_with_its_output(self.row)
-        narrows = bool(narrow.reverse_formulas(self.row))
+
+        widens = self.row.widens  # then there is one result, and one gradient
 
         def general(node: Node, grad: Any, needs: Any, graph: bool) -> Any:
             values = observe.unpack(node, self, graph)
             values = self._together(values, grad.dtype) if mixes else values
-            if narrows and grad.dtype.np in REDUCED:
+            if widens and grad.dtype.np in REDUCED and narrow.reverse_formulas(self.row):
                 return write(self, raw=False, is_narrow=True)(values, grad, needs)
             return function(values, grad, needs)
 

@@ -370,8 +370,8 @@ _GAUSS = (  # twice the places and the weights of Gauss and Legendre's rule on [
 def logm_tangent(X: Tensor, tangent: Tensor) -> Tensor:
     """The derivative of X = log A = 2ˢ log B, with the roots B = exp (X/2ˢ), B², … A.
 
-    That of a root solves Sylvester's equation; log (1 + Y) = ∫ Y (1 + xY)⁻¹ dx. Roots are made of X,
-    and not of A, since they have to be on the same branches.  Al-Mohy, Higham and Relton 2013.
+    That of a root solves Sylvester's equation; log (1 + Y) = ∫ Y (1 + xY)⁻¹ dx. Roots are made of
+    X, and not of A, since they have to be on the same branches.  Al-Mohy, Higham and Relton 2013.
     """
     if not X.shape[-1]:
         return tangent.clone()

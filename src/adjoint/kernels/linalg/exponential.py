@@ -31,7 +31,7 @@ def matrix_exp(self: Array) -> Array:
     if not self.size:
         return self.copy()
     with np.errstate(all="ignore"):
-        A = wide.reshape((-1, *self.shape[-2:]))
+        A: Array = wide.reshape((-1, *self.shape[-2:]))
         found = _together(A) if len(A) >= _MANY else np.stack([_one(a) for a in A])
     return found.reshape(self.shape).astype(self.dtype)
 

@@ -166,10 +166,10 @@ def _within(A: Array, values: Array, members: Array) -> Array:
     conjugate = np.sort_complex(mine.conj()) if not np.iscomplexobj(A) else None
     alone = conjugate is not None and not np.allclose(conjugate, np.sort_complex(mine))
     if conjugate is not None and not alone:
-        P = P.real
+        P = np.real(P)
     X = np.linalg.svd(P)[0][:, : len(members)]
     D = X @ apart(len(members), X.dtype) @ mH(X) @ P
-    return (2 * D.real if alone else D).astype(A.dtype)
+    return (2 * np.real(D) if alone else D).astype(A.dtype)
 
 
 def _projector(A: Array, values: Array, members: Array) -> Array:
@@ -183,7 +183,8 @@ def _projector(A: Array, values: Array, members: Array) -> Array:
         return bool(nearest <= np.min(np.abs(others - value), initial=np.inf))
 
     wide = np.result_type(A.dtype, np.complex64)
-    T, Z, count = schur(A.astype(wide), output="complex", sort=chosen)
+    found: Any = schur(A.astype(wide), output="complex", sort=chosen)
+    T, Z, count = found
     if not 0 < count < len(A):
         return np.eye(len(A), dtype=wide)
     rest = solve_sylvester(T[:count, :count], -T[count:, count:], -T[:count, count:])

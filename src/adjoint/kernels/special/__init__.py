@@ -5,6 +5,7 @@ argument n for the order, so that the next derivative is the same operator with 
 """
 
 from adjoint.kernels.special.airy import airy_derivative
+from adjoint.kernels.special.analytic import analytic_derivative
 from adjoint.kernels.special.bessel import (
     bessel,
     bessel_i_derivative,
@@ -15,6 +16,7 @@ from adjoint.kernels.special.bessel import (
     i1e_derivative,
     scaled_k_derivative,
 )
+from adjoint.kernels.special.carlson import carlson
 from adjoint.kernels.special.common import named
 from adjoint.kernels.special.elementary import (
     entr,

@@ -151,7 +151,7 @@ def horner(x: Array, coefficients: Sequence[float]) -> Array:
     return total
 
 
-def exact_product(x: Array, y: Array) -> tuple[Array, Array]:
+def exact_product(x: Array, y: Array | np.floating[Any]) -> tuple[Array, Array]:
     """The product and its rounding error (Dekker)."""
     product = x * y
     (x_high, x_low), (y_high, y_low) = halves(x), halves(y)
@@ -159,7 +159,7 @@ def exact_product(x: Array, y: Array) -> tuple[Array, Array]:
     return product, error
 
 
-def halves(x: Array) -> tuple[Array, Array]:
+def halves(x: Array | np.floating[Any]) -> tuple[Array, Array]:
     big = SPLITTER * x
     high = big - (big - x)
     return high, x - high

@@ -131,12 +131,13 @@ class _BatchNorm(_NormBase):
         traced function does not know.
         """
         running = (self.running_mean, self.running_var)
-        own = [ops.zeros_like(t) for t in running]
-        result = functional.batch_norm(input, *own, self.weight, self.bias, True, 1.0, self.eps)
+        mean, var = (ops.zeros_like(t) for t in running)
+        affine = (self.weight, self.bias)
+        result = functional.batch_norm(input, mean, var, *affine, True, 1.0, self.eps)
         count.add_(1)
         if input.numel():
             with no_grad():
-                for old, new in zip(running, own, strict=True):
+                for old, new in zip(running, (mean, var), strict=True):
                     old.lerp_(new, count.to(old.dtype).reciprocal())
         return result
 

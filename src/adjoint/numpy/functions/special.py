@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from adjoint.core.errors import ArgumentError
 from adjoint.numpy.conversion import Float, common
 from adjoint.numpy.words import ad, dims_of
@@ -34,10 +36,62 @@ def odds(p: Tensor) -> Tensor:
     return p / (1 - p)
 
 
-def student(df: Any, t: Any) -> Tensor:
-    """Student's distribution function: 1 - I(x; ν/2, 1/2)/2 for t > 0, x = ν/(ν + t²)."""
-    tail = ad.special_betainc(df / 2, ad.full_like(df, 0.5), df / (df + t * t)) / 2
-    return ad.where(t > 0, 1 - tail, tail)
+def analytic(name: str, x: Tensor, n: int = 0) -> Tensor:
+    """exprel, log1prel, sinhc or dawsn, or a derivative of it."""
+    return ad._analytic_derivative(x, name, n)
+
+
+def power_transform(x: Tensor, log: Tensor, exponent: Tensor, y: Tensor) -> Tensor:
+    """(x^y - 1)/y = log(x) (eᶻ - 1)/z, z = y log x."""
+    close = ad.abs(exponent) < 3
+    near = log * analytic("exprel", ad.where(close, exponent, 0.0))
+    rest = ad.where(close, 1.0, y)
+    return ad.where(close, near, (ad.pow(ad.where(close, 1.0, x), rest) - 1) / rest)
+
+
+def inverse_power_transform(x: Tensor, y: Tensor) -> Tensor:
+    """(1 + xy)^(1/y), and eˣ where y is 0."""
+    shift = x * y
+    close = ad.abs(shift) < 0.5
+    near = ad.exp(x * analytic("log1prel", ad.where(close, shift, 0.0)))
+    return ad.where(close, near, ad.pow(ad.where(close, 1.0, 1 + shift), 1 / ad.where(close, 1.0, y)))
+
+
+def relative_entropy(x: Tensor, y: Tensor) -> Tensor:
+    """x log(x/y); infinite where an argument is negative, or y alone is 0."""
+    valid = (x > 0) & (y > 0)
+    u, v = ad.where(valid, x, 1.0), ad.where(valid, y, 1.0)
+    outside = ad.where((x == 0) & (y >= 0), ad.zeros_like(x * y), np.inf)
+    outside = ad.where(ad.isnan(x) | ad.isnan(y), np.nan, outside)
+    return ad.where(valid, u * _log_ratio(u, v), outside)
+
+
+def _log_ratio(x: Tensor, y: Tensor) -> Tensor:
+    """log(x/y) of positive numbers: near 1 of x - y, which is exact there."""
+    close = (x < 2 * y) & (y < 2 * x)
+    step = (x - y) / y
+    near = ad.log1p(ad.where(close, step, 0.0))
+    u, v = ad.where(close, 1.0, x), ad.where(close, 1.0, y)
+    return ad.where(close, near, ad.log(u) - ad.log(v))
+
+
+def divergence(x: Tensor, y: Tensor) -> Tensor:
+    """x log(x/y) - x + y; near x = y (1 + d) y ((1 + d) L(d) - 1), L(d) = log(1 + d)/d."""
+    close = (x > 0) & (y > 0) & (x < 1.5 * y) & (y < 1.5 * x)
+    u, v = ad.where(close, x, 1.0), ad.where(close, y, 1.0)
+    d = (u - v) / v
+    near = -(u - v) * d * (u / v) * analytic("log1prel", d, 1)
+    far = relative_entropy(ad.where(close, 1.0, x), ad.where(close, 2.0, y))
+    return ad.where(close, near, far - ad.where(close, 1.0, x) + ad.where(close, 2.0, y))
+
+
+def pseudo_huber_loss(x: Tensor, y: Tensor) -> Tensor:
+    """x (h - x), h² = x² + y²; where y is small x y²/(x + h)."""
+    h = ad.hypot(x, y)
+    close = ad.abs(y) < x
+    u, v = ad.where(close, x, 1.0), ad.where(close, y, 0.0)
+    near = u * v * (v / (u + ad.hypot(u, v)))
+    return ad.where(x < 0, np.inf, ad.where(close, near, x * (h - x)))
 
 
 def bessel(kind: str, order: Tensor, x: Tensor) -> Tensor:

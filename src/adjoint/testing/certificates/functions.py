@@ -298,6 +298,13 @@ def exprel_at_zero(s: Any) -> Any:
     return 1 + s / 2 + s**2 / 6 + s**3 / 24 + s**4 / 120
 
 
+def log1prel(s: Any) -> Any:
+    """log(1 + x)/x, by its power series, as far as it is asked for, at 0."""
+    if constant(s) != 0:
+        return log(1 + s) / s
+    return 1 - s / 2 + s**2 / 3 - s**3 / 4 + s**4 / 5
+
+
 def boxcox_at_zero(log_of: Any, s: Any) -> Any:
     """Σ log(c)ⁿ⁺¹ xⁿ/(n + 1)!."""
     w = constant(log_of)

@@ -258,7 +258,14 @@ def some_eigenvalues(
     return values[..., ::-1][..., :k] if largest else values[..., :k]
 
 
+def cosine(x: Array, y: Array, dim: int = 1, eps: float = 1e-8) -> Array:
+    """The cosine of an angle, with lengths of eps at least."""
+    sizes = [np.maximum(np.sqrt(np.sum(v * v, dim)), eps) for v in (x, y)]
+    return np.sum(x * y, dim) / (sizes[0] * sizes[1])
+
+
 REFERENCES: dict[str, Callable[..., Any]] = {
+    "cosine_similarity": cosine,
     "linalg_cholesky": lambda a, *, upper=False: batched(cholesky, 2)(a, upper),
     "linalg_cholesky_ex": lambda a, *, upper=False, **_: batched(cholesky, 2)(a, upper),
     "cholesky": lambda a, upper=False: batched(cholesky, 2)(a, upper),

@@ -213,7 +213,37 @@ def segments(
     return found
 
 
+def quotient(x: Array, y: Array) -> Array:
+    """x / y, and 0 where y is 0."""
+    return np.where(y == 0, 0, x / np.where(y == 0, 1, y))
+
+
+def expanded(x: Array, dim: Dims, like: Array, keepdim: bool) -> Array:
+    """A result of a reduction, beside each of the elements that it came from."""
+    dims = (dim,) if isinstance(dim, int) else tuple(dim or range(like.ndim))
+    return np.broadcast_to(x if keepdim else np.expand_dims(x, dims), like.shape)
+
+
+def shares(x: Array, _: Array, dim: Dims, keepdim: bool) -> Array:
+    """exp(x) over its sum; of what is -inf alone 0, of what is +inf evenly."""
+    if np.iscomplexobj(x):
+        return quotient(np.exp(x), expanded(along(total, np.exp(x), dim, True), dim, x, True))
+    top = expanded(along(largest, x, dim, True), dim, x, True)
+    powers = np.where(x == top, np.where(top == -math.inf, 0, 1), np.exp(x - top))
+    return quotient(powers, expanded(along(total, powers, dim, True), dim, x, True))
+
+
+def pulled_length(grad: Array, x: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
+    """The gradient of a length: its direction."""
+    size, spread = (expanded(a, dim, x, keepdim) for a in (result, grad))
+    return spread * quotient(x, size)
+
+
 REFERENCES: dict[str, Callable[..., Any]] = {
+    "_quotient": quotient, "_finite_quotient": quotient,
+    "_directed": lambda x, y, norm: x * quotient(y, norm),
+    "_exp_difference": lambda x, y: np.exp(x - y), "_settle": lambda x, derivative: x,
+    "_exp_shares": shares, "_length_backward": pulled_length,
     "sum": of(total), "nansum": of(lambda v: total(without_nan(v))),
     "mean": of(mean), "nanmean": of(lambda v: mean(without_nan(v))),
     "prod": of(lambda v: math.prod(v, start=1.0)), "amax": of(largest), "amin": of(smallest),

@@ -162,6 +162,7 @@ def exact() -> dict[str, Callable[..., Any]]:
 
     by_name: dict[str, Callable[..., Any]] = {
         "dawsn": lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(-(mp.mpf(x) ** 2)) * mp.erfi(x),
+        "erfi": mp.erfi,
         "sici": mp.ci,
         "owens_t": owen,
         "betaincinv": inverse_beta,
@@ -172,6 +173,27 @@ def exact() -> dict[str, Callable[..., Any]]:
         numbers = [a for a in arguments if not isinstance(a, str)]
         name = next(a for a in arguments if isinstance(a, str))
         return by_name[name](*numbers[: arguments.index(name)])
+
+    quotients: dict[str, Callable[[Any], Any]] = {
+        "exprel": lambda x: mp.expm1(x) / x if x else mp.mpf(1),
+        "log1prel": lambda x: mp.log1p(x) / x if x else mp.mpf(1),
+        "sinhc": lambda x: mp.sinh(x) / x if x else mp.mpf(1),
+        "dawsn": by_name["dawsn"],
+    }
+
+    def analytic_derivative(x: Any, name: str, n: int) -> Any:
+        return mp.diff(quotients[name], x, int(n))
+
+    def carlson(x: Any, y: Any, z: Any, *powers: int) -> Any:
+        def integrand(t: Any) -> Any:
+            return mp.fprod((t + v) ** (-k - mp.mpf(1) / 2) for v, k in zip((x, y, z), powers))
+
+        return mp.quad(integrand, [0, 1, 10, mp.inf])
+
+    def student(t: Any, df: Any) -> Any:
+        df, t = mp.mpf(df), mp.mpf(t)
+        tail = mp.betainc(df / 2, 0.5, 0, df / (df + t * t), regularized=True) / 2
+        return tail if t < 0 else 1 - tail
 
     first, second = lambda f: lambda x: f(0, mp.mpf(x)), lambda f: lambda x: f(1, mp.mpf(x))
     lower = lambda a, x: mp.gammainc(a, 0, x, regularized=True)
@@ -212,13 +234,24 @@ def exact() -> dict[str, Callable[..., Any]]:
         ),
         "_sinc_derivative": at(lambda x, n: mp.diff(mp.sincpi, x, int(n))),
         "_spherical_bessel_j0_derivative": at(lambda x, n: mp.diff(mp.sinc, x, int(n))),
+        "_analytic_derivative": at(analytic_derivative), "_carlson": at(carlson),
+        "_student_cdf": at(student),
         **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
+        "_erf_beside": lambda x, _: at(mp.erf)(x),
+        "_zeta_derivative": at(lambda s, q, n: mp.zeta(s, q, int(n))),
+        "_bessel_i_derivative": at(
+            lambda x, order, n: mp.diff(lambda t: mp.besseli(order, t), x, int(n))
+        ),
+        "_bessel_j_derivative": at(lambda x, order, n: mp.besselj(order, x, derivative=int(n))),
         "special_airy_ai": at(mp.airyai),
         "_airy_ai_derivative": at(lambda x, n: mp.airyai(x, int(n))),
     }  # fmt: skip
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
+    "_times": each(lambda x, y: x * y if x else 0.0),
+    "_expit_backward": lambda g, x, _: each(lambda g, x: g * logistic(x) * logistic(-x))(g, x),
+    "_entr_slope": lambda x: -1 - POINTWISE["log"](x),
     "xlogy": each(x_log_y), "special_xlogy": each(x_log_y), "special_xlog1py": each(x_log_1p_y),
     "special_entr": each(lambda x: -x_log_y(x, x) if x >= 0 else -math.inf),
     "logit": each(logit), "special_logit": each(logit),

@@ -68,8 +68,34 @@ def bessel_functions(make: Make) -> Iterator[Sample]:
 @sampler("_scipy")
 def functions_by_name(make: Make) -> Iterator[Sample]:
     if not make.is_complex:
-        yield Sample(make.unit(4), "dawsn", name="of one")
+        yield Sample(make.unit(4), "erfi", name="of one")
         yield Sample(make.positive(4), "sici", 1, name="its second result")
+
+
+@sampler("_analytic_derivative")
+def quotients(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    for name in ("exprel", "log1prel", "sinhc", "dawsn"):
+        yield Sample(make.like([-0.7, 0.0, 0.3, 2.5]), name, 0, name=name)
+        yield Sample(make.like([-0.6, 1e-9, 0.4, 11.0]), name, 2, name=f"curvature of {name}")
+
+
+@sampler("_carlson")
+def elliptic_integrals(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    x, y = make.uniform(0.5, 2.0, 3), make.uniform(0.5, 2.0, 3)
+    yield Sample(x, y, make.like([0.1, 1.0, 7.0]), 0, 0, 1, name="of the second kind")
+    yield Sample(x, y, x.detach().clone(), 0, 1, 0, name="equal arguments")
+
+
+@sampler("_student_cdf")
+def students(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    df = make.like([0.5, 3.0, 10.0, 1.0, 40.0])
+    yield Sample(make.like([-3.0, 0.0, 0.2, 0.7, 2.0]), df, name="middle and tails")
 
 
 @sampler("_scipy.two")

@@ -18,6 +18,7 @@ from typing import Any
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError, InplaceError, ValueRangeError
 from adjoint.core.state import current
+from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, Packet
 from adjoint.tensor import binding
 from adjoint.tensor.home import Home
@@ -148,10 +149,9 @@ class First(_Run):
     def process(self, op: Operator, values: list[Any]) -> Any:
         saves = self.saves(op, values)
         results = in_class(Watched, op.call, values)
-        if saves:  # what came from a kink is more than its value, and is computed again
-            listed = results if isinstance(results, tuple) else (results,)
-            plain = all(type(r) is Watched for r in listed)
-            self.kept[op].append(_Kept(results, self.may_change) if plain else None)
+        if saves:  # what comes from a kink is more than its value, and is computed again
+            near = any(is_limit(v) for v in pytrees.leaves((values, results)))
+            self.kept[op].append(None if near else _Kept(results, self.may_change))
         return results
 
 
