@@ -15,9 +15,12 @@ from adjoint.testing.certificates import (
     definitions,
     halves,
     ledger,
+    matrices,
     measuring,
     subjects,
+    symbolic,
     truths,
+    vectors,
     ways,
 )
 
@@ -119,6 +122,7 @@ def test_a_ledger_is_read_as_it_was_written(tmp_path: Path) -> None:
     lines = {
         ("tanh(x)", "float64"): (entry(0.5), entry(math.inf)),
         ("erf(x)", "float64 jax"): (entry(2.0),),
+        ("det, square", "float64 condition"): (ledger.Entry(2.0, "eager rf", "a pair, gap 1"),),
     }
     ledger.write(path, lines)
     assert ledger.read(path) == lines
@@ -187,3 +191,81 @@ def test_the_goals_are_kept(stored: dict) -> None:
     errors = [e.error for (_, what), line in stored.items() if what == "float64" for e in line]
     assert max(errors) <= 1000
     assert sum(error > 16 for error in errors) <= 0.02 * len(errors)
+
+
+# -- vectors, matrices, symbols --------------------------------------------------------------------
+
+ASKED = ["eager reverse", "eager forward"]
+MIXED = ["eager rr", "eager ff", "eager rf"]
+
+
+def certified(title: str) -> ledger.Certified:
+    return ledger.everything()[title]
+
+
+@pytest.mark.parametrize("title", [one.title for one in vectors.functions()[::9]])
+def test_vectors_are_as_good_as_the_ledger_says(title: str, stored: dict) -> None:
+    measured = vectors.measure(certified(title), "float64", ASKED)
+    assert measured is not None
+    assert not measured.refused
+    assert {way for way, _ in measured.worst} == set(MIXED)
+    for key, line in ledger.lines_of(measured).items():
+        assert not ledger.worse(line, stored[key]), line
+
+
+@pytest.mark.parametrize("title", ["inv, square", "cholesky, symmetric", "R² by qr, tall"])
+def test_matrices_are_as_good_as_the_ledger_says(title: str, stored: dict) -> None:
+    measured = matrices.measure(certified(title), "float64", ASKED)
+    assert measured is not None
+    assert not measured.refused
+    for key, line in ledger.lines_of(measured).items():
+        assert len(line) == 4
+        assert not ledger.worse(line, stored[key]), line
+
+
+def test_a_vector_function_with_a_wrong_digit_is_seen() -> None:
+    """A definition that is off by one part in 10⁹ is seen in every order and way."""
+    right = certified("linalg.vector_norm(x)")
+    wrong = vectors.Function(right.call, f"(1 + N(1e-9)) * {right.definition}", wide=False)
+    for function, low, high in ((right, 0.0, 100.0), (wrong, 1e5, math.inf)):
+        measured = vectors.measure(function, "float64", ASKED)
+        assert {order for _, order in measured.worst} == {0, 1, 2}
+        assert all(low <= cell.error < high for cell in measured.worst.values())
+
+
+def test_a_matrix_function_with_a_wrong_digit_is_seen() -> None:
+    right = certified("inv, square")
+    fields = {name: getattr(right, name) for name in right.__dataclass_fields__}
+    twice = matrices.Function(**{**fields, "truth": lambda A, W: right.truth(A, W) * (1 + 1e-9)})
+    known = {}
+    for function in (right, twice):
+        measured = matrices.measure(function, "float64", ASKED)
+        known[function] = min(cell.error for cell in measured.worst.values())
+        assert {order for _, order in measured.worst} == {0, 1, 2, 3}
+    assert known[right] < 10
+    assert known[twice] > 1e4
+
+
+@pytest.mark.parametrize("title", ["tanh(x)", "F.silu(x)", "pow(x, 2.5)", "F.softplus(x)"])
+def test_derivatives_of_elementary_rows_are_proven(title: str) -> None:
+    measured = symbolic.measure(ALL[title])
+    assert measured is not None
+    assert {key: cell.error for key, cell in measured.worst.items()} == {
+        ("symbols proof", order): 0.0 for order in range(3)
+    }
+
+
+def test_a_wrong_formula_is_not_proven() -> None:
+    fields = {name: getattr(ALL["tanh(x)"], name) for name in ALL["tanh(x)"].__dataclass_fields__}
+    wrong = subjects.Subject(**{**fields, "definition": "tanh(x) * (1 + 1e-12)"})
+    measured = symbolic.measure(wrong)
+    assert {way for way, _ in measured.worst} == {"symbols difference"}
+    assert all(1e3 < cell.error < 1e6 for cell in measured.worst.values())
+
+
+def test_what_is_certified_is_found_by_name_and_title() -> None:
+    every = ledger.everything()
+    known = len(subjects.subjects()) + len(vectors.functions()) + len(matrices.functions())
+    assert len(every) == known  # no title names two of them
+    assert every["linalg.vector_norm(x, 3)"].operator == "linalg_vector_norm"
+    assert every["det, square"].operator == "linalg_det"

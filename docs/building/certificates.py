@@ -15,7 +15,7 @@ import numpy as np
 
 from adjoint.core.svg import element
 from adjoint.testing.certificates import ledger, measuring
-from adjoint.testing.certificates.subjects import Subject, subjects
+from adjoint.testing.certificates.subjects import Subject
 
 ROOT = Path(__file__).parents[2]
 LEDGER = ROOT / "tests" / "stored" / "certificates.txt"
@@ -27,6 +27,8 @@ SHOWN = {
     "float64": "adjoint", "float64 torch": "PyTorch", "float64 jax": "JAX",
     "float32": "adjoint, float32", "float32 torch": "PyTorch, float32",
     "float32 jax": "JAX, float32", "float16": "adjoint, float16", "bfloat16": "adjoint, bfloat16",
+    "float64 condition": "vectors and matrices, ε κ", "float32 condition": "the same, float32",
+    "symbols": "formula and definition, by SymPy",
 }  # fmt: skip
 Lines = dict[ledger.Key, ledger.Line]
 
@@ -81,8 +83,8 @@ def with_table(page: str, lines: Lines) -> str:
 
 def section(operator: str, lines: Lines) -> str:
     """What the page of an operator says of its certificates, as HTML; empty if it has none."""
-    mine = [s for s in subjects() if s.operator == operator]
-    rows = [row for subject in mine for row in _rows(subject, lines)]
+    mine = [one for one in ledger.everything().values() if one.operator == operator]
+    rows = [row for one in mine for row in _rows(one, lines)]
     if not rows:
         return ""
     head = ("function", "", *ORDERS, "worst at")
@@ -90,22 +92,28 @@ def section(operator: str, lines: Lines) -> str:
     heads = "".join(f"<th>{cell}</th>" for cell in head)
     table = f'<table class="docutils numbers"><tr>{heads}</tr>{cells}</table>'
     said = (
-        "<p>Largest error in ulp against proven enclosures, over all ways of computing "
-        '(<a href="../certificates.html">how</a>).</p>'
+        "<p>Largest error in ulp against proven enclosures, over all ways of computing; of vectors and "
+        "matrices in units of ε times the condition; of formulas without rounding, 0 where SymPy "
+        'proves them (<a href="../certificates.html">how</a>).</p>'
     )
     box = f'{said}<div class="table-wrapper docutils container">{table}</div>'
-    return "\n".join([box, *(plot(subject) for subject in mine[:1])])
+    scalar = [one for one in mine if isinstance(one, Subject)]
+    return "\n".join([box, *(plot(subject) for subject in scalar[:1])])
 
 
-def _rows(subject: Subject, lines: Lines) -> Iterator[Sequence[str]]:
-    name = f"<code>{escape(subject.title)}</code>"
+def _rows(one: ledger.Certified, lines: Lines) -> Iterator[Sequence[str]]:
+    name = f"<code>{escape(one.title)}</code>"
     for what, shown in SHOWN.items():
-        line = lines.get((subject.title, what))
+        line = lines.get((one.title, what))
         if line:
             worst = max(line, key=lambda entry: entry.error)
             numbers = [_number(entry.error) for entry in line]
-            yield name, shown, *numbers, *[""] * (4 - len(numbers)), f"{worst.at:.6g}"
+            yield name, shown, *numbers, *[""] * (4 - len(numbers)), _place(worst.at)
             name = ""
+
+
+def _place(at: float | str) -> str:
+    return escape(at) if isinstance(at, str) else f"{at:.6g}"
 
 
 def _number(error: float) -> str:

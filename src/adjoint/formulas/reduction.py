@@ -92,13 +92,22 @@ def _inner(a: Tensor, b: Tensor, dim: Dims, keepdim: bool) -> Tensor:
 
 def exp_shares_vjp(grad: Tensor, result: Tensor, dim: Dims) -> Tensor:
     """x̄ = conj(s) (ḡ - Σ conj(s) ḡ)."""
-    shares = result.conj()
-    return shares * (grad - (shares * grad).sum(dim, True))
+    return _of_shares(result.conj(), grad, dim)
 
 
 def exp_shares_jvp(self_t: Tensor, result: Tensor, dim: Dims) -> Tensor:
     """s (ẋ - Σ s ẋ)."""
-    return result * (self_t - (result * self_t).sum(dim, True))
+    return _of_shares(result, self_t, dim)
+
+
+def _of_shares(shares: Tensor, x: Tensor, dim: Dims) -> Tensor:
+    """s (x - Σ s x). These add up to 0, which gives that of a share above 1/2: its own formula
+    cancels."""
+    found = shares * (x - (shares * x).sum(dim, True))
+    if shares.is_complex():
+        return found
+    large = shares > 0.5
+    return ops.where(large, -found.masked_fill(large, 0).sum(dim, True), found)
 
 
 # variances -----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ with zeros and log-scale sums with infinities are exact to every order.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from adjoint import ops
@@ -25,14 +26,13 @@ def linear_recurrence_vjp(
     return a_bar, b_bar
 
 
-def _decay(result: Tensor, dim: int) -> Tensor:
-    """exp(y[k] - y[k+1]), at most 1 in size for real y; the last one is not used."""
-    if result.ndim == 0 or result.shape[dim] == 0:
-        return result
-    length = result.shape[dim]
-    last = result.narrow(dim, length - 1, 1)
-    following = ops.cat([result.narrow(dim, 1, length - 1), last], dim)
-    return ops._exp_difference(result, following)
+def _log_shares(self: Tensor, result: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """exp(y[k-1] - y[k]) and exp(x[k] - y[k]), which add up to 1, as do their derivatives to 0."""
+    before = ops.full_like(result, -math.inf)
+    if result.ndim:
+        before = ops._shift(result, dim, 1, -math.inf)
+    shares = ops._exp_shares(ops.stack([before, self.to(result.dtype)]), result, (0,), False)
+    return shares.select(0, 0), shares.select(0, 1)
 
 
 def logcumsumexp_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
@@ -40,11 +40,13 @@ def logcumsumexp_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Te
 
     That is Σ_{i≥k} exp(x[k] - y[i]) ȳ[i], without an exponent above 0.
     """
-    sums = ops._linear_recurrence(_decay(result, dim).conj(), grad, dim, True)
-    return ops._exp_difference(self, result).conj() * sums
+    decay, own = _log_shares(self, result, dim)
+    following = ops._shift(decay, dim, -1, 0) if result.ndim else decay
+    sums = ops._linear_recurrence(following.conj(), grad, dim, True)
+    return own.conj() * sums
 
 
 def logcumsumexp_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: int) -> Tensor:
     """ẏ[k] = exp(y[k-1] - y[k]) ẏ[k-1] + exp(x[k] - y[k]) ẋ[k]."""
-    decay = ops._shift(_decay(result, dim), dim, 1, 0)
-    return ops._linear_recurrence(decay, ops._exp_difference(self_p, result) * self_t, dim, False)
+    decay, own = _log_shares(self_p, result, dim)
+    return ops._linear_recurrence(decay, own * self_t, dim, False)

@@ -10,7 +10,8 @@ are one shorter tells its error. The least one wins.
 y need not be analytic. The limits from t > 0 and from t < 0 differ at a kink (the largest of equal
 eigenvalues): then the subgradient stands that was computed at A. A power of 1/t tells that the
 function depends on the basis. Where values are close but not equal, y(0) was computed at A as well,
-and is taken where the fan tells little and does not contradict it.
+and is taken where the fan tells little and does not contradict it, or where what is computed for
+the smallest t supports it against the limit.
 """
 
 from __future__ import annotations
@@ -76,10 +77,28 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
     for group in _groups(even, top, smooth):
         limit, error = _best_for_all(even[:, group], _T**2)
         found[group] = limit
-        if not repeated and error > math.sqrt(eps) * np.max(top[group]):
-            known = np.abs(exact[group] - limit) <= 3 * error
+        if not repeated:
+            known = _is_beside(exact[group], limit, _beside(even[:, group]))
+            if error > math.sqrt(eps) * np.max(top[group]):
+                known |= np.abs(exact[group] - limit) <= 3 * error
             found[group] = np.where(known, exact[group], limit)
     return found
+
+
+def _beside(even: Array) -> Array:
+    """y(0) by the two smallest steps alone."""
+    x, before = _T[-1] ** 2, _T[-2] ** 2
+    return even[-1] + (even[-1] - even[-2]) * (x / (before - x))  # type: ignore[no-any-return]
+
+
+def _is_beside(exact: Array, limit: Array, nearest: Array) -> Array:
+    """Whether y(0) and the limit have few digits in common, and y beside 0 has those of y(0).
+
+    A function with a pole within the steps looks smooth in those beyond the pole.
+    """
+    apart = np.abs(exact - limit) > 1e-3 * np.maximum(np.abs(exact), np.abs(limit))
+    beside = np.abs(nearest - exact) < 0.1 * np.abs(nearest - limit)
+    return apart & beside  # type: ignore[no-any-return]
 
 
 def _size(values: Array) -> Array:

@@ -26,7 +26,7 @@ from adjoint.testing.certificates.ways import is_asked, letters
 
 Array = np.ndarray[Any, Any]
 DTYPES = ("float64", "float32")
-GAPS = (0.0, 2.0**-52, 1e-13, 1e-10, 1e-7, 1e-4, 1e-2)
+GAPS = (0.0, 1e-13, 1e-7, 1e-3)
 # f: forward, r: reverse; the innermost derivative first
 MODES = ("r", "f", "rr", "rf", "fr", "ff", "rrr", "frf", "fff")
 _WAYS = ("eager value", *(f"eager {mode}" for mode in MODES), "compiled r", "compiled fr")
@@ -180,7 +180,7 @@ _FUNCTIONS = (
              "square", _POSITIVE),
     Function("Q R by qr", "linalg_qr", lambda A, W: (W * (lambda q: q[0] @ q[1])(ad.linalg.qr(A)) ** 2).sum(),
              lambda A, W: weighted(W, _squares(A)), "tall", _ANY),
-    Function("R² by qr", "linalg_qr", lambda A, W: (W[:4] * ad.linalg.qr(A)[1] ** 2).sum(),
+    Function("R² by qr", "linalg_qr", lambda A, W: (W[:-1] * ad.linalg.qr(A)[1] ** 2).sum(),
              lambda A, W: weighted(_top(W), _squares((A.H @ A).cholesky().H)), "tall", _POSITIVE),
     Function("Q Qᴴ by qr", "linalg_qr", lambda A, W: (W.mH @ (lambda q: q @ q.mH)(ad.linalg.qr(A)[0])).sum(),
              lambda A, W: total((W.H @ (A @ (A.H @ A).inverse() @ A.H)).entries()), "tall", _POSITIVE),
@@ -233,8 +233,8 @@ def _scipy() -> Any:
 
 
 def _top(W: Matrix) -> Matrix:
-    """The first four rows."""
-    return W.H.part(slice(4)).H
+    """All rows but the last."""
+    return W.H.part(slice(-1)).H
 
 
 def _lower(A: Matrix) -> Matrix:
@@ -373,8 +373,7 @@ def _unit(found: Sequence[float], order: int, size: float, eps: float) -> float:
     """How far a derivative moves when A and the lower derivatives are rounded."""
     rounded = sum(eps * abs(q) / size ** (order - k) for k, q in enumerate(found[: order + 1]))
     moved = (
-        abs(q) * (eps * size) ** n / math.factorial(n)
-        for n, q in enumerate(found[order + 1 :], 1)
+        abs(q) * (eps * size) ** n / math.factorial(n) for n, q in enumerate(found[order + 1 :], 1)
     )
     return rounded + sum(moved) + float(np.finfo(float).smallest_normal)
 
@@ -393,7 +392,9 @@ def measure(function: Function, dtype: str, ways: Sequence[str]) -> Measured | N
     refused: dict[str, str] = {}
     runs = {way: _run(function, way) for way in _WAYS if is_asked(way, ways)}
     for situation, values in situations(function):
-        x, w, e, known = case(function, values, dtype, crc32(f"{function.title} {situation}".encode()))
+        x, w, e, known = case(
+            function, values, dtype, crc32(f"{function.title} {situation}".encode())
+        )
         for way, run in runs.items():
             order = len(letters(way))
             try:

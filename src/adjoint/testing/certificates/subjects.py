@@ -52,9 +52,15 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """The name, with the domain where several subjects share it: "lgamma(x) on (-30, 0)"."""
-        shared = sum(other.name == self.name for other in subjects()) > 1
-        return f"{self.name} on ({self.low:g}, {self.high:g})" if shared else self.name
+        """The name; where several subjects share it, with the domain ("lgamma(x) on (-30, 0)") or,
+        where that is the same, with its parameters apart ("pow(x, c), c = 3")."""
+        same = [other for other in subjects() if other.name == self.name]
+        if len(same) == 1:
+            return self.name
+        if len({(other.low, other.high) for other in same}) == len(same):
+            return f"{self.name} on ({self.low:g}, {self.high:g})"
+        given = "".join(f", {name} = {value:g}" for name, value in self.parameters.items())
+        return self.call + given
 
     @property
     def operator(self) -> str:

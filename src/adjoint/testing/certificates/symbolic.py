@@ -163,7 +163,7 @@ class World:
         name = node.name.partition(".")[0]
         arguments = [self._argument(a, known) for a in node.args]
         if name in OF_VECTORS:
-            found = OF_VECTORS[name](*arguments)
+            found = OF_VECTORS[name](self, *arguments)
             return found if len(node.outputs) > 1 else (found,)
         if name not in MEANINGS:
             raise Unknown(f"{node.name} has no meaning in symbols")
@@ -289,6 +289,8 @@ WORDS: dict[str, Callable[..., Any]] = {
     "erfi": _plain("erfi"),
     "power": _of(lambda a, b: a**b),
     "absolute": _absolute,
+    "floor": lambda world, v: sympy().floor(world.near(v)),
+    "trunc": lambda world, v: sympy().Integer(int(world.near(v))),
     "sin_pi": _of(lambda v: sympy().sin(sympy().pi * v)),
 }
 MEANINGS: dict[str, Callable[..., Any]] = {
@@ -298,7 +300,7 @@ MEANINGS: dict[str, Callable[..., Any]] = {
     "sub": _scaled(lambda a, b: a - b),
     "rsub": lambda world, a, b, alpha=1: b - alpha * a,
     "mul": _of(lambda a, b: a * b),
-    "div": _of(lambda a, b: a / b),
+    "div": _of(lambda a, b, rounding_mode=None: a / b if rounding_mode is None else _unknown("//")),
     "neg": _of(lambda a: -a),
     "reciprocal": _of(lambda a: 1 / a),
     "rsqrt": _of(lambda a: 1 / sympy().sqrt(a)),
@@ -308,6 +310,13 @@ MEANINGS: dict[str, Callable[..., Any]] = {
     "log2": _of(lambda a: sympy().log(a) / sympy().log(2)),
     "log10": _of(lambda a: sympy().log(a) / sympy().log(10)),
     "hypot": _of(lambda a, b: sympy().sqrt(a * a + b * b)),
+    "_hypot_slope": _of(lambda factor, a, b: factor * a / sympy().sqrt(a * a + b * b)),
+    "xlogy": _of(lambda a, b: a * sympy().log(b)),
+    "special_xlog1py": _of(lambda a, b: a * sympy().log(1 + b)),
+    "special_entr": _of(lambda a: -a * sympy().log(a)),
+    "special_ndtr": WORDS["ndtr"],
+    "logit": _of(lambda a, eps=None: sympy().log(a / (1 - a))),
+    "_logit_slope": _of(lambda a, eps=None: 1 / (a * (1 - a))),
     "abs": _absolute,
     "sgn": _sign,
     "sign": _sign,
@@ -334,8 +343,8 @@ MEANINGS: dict[str, Callable[..., Any]] = {
     "minimum": lambda world, a, b: a if world.truth(a < b) else b,
     "copysign": lambda world, a, b: _absolute(world, a) * (1 if world.truth(b >= 0) else -1),
     "atan2": lambda world, a, b: sympy().atan(a / b) if world.truth(b > 0) else _unknown("atan2"),
-    "floor": lambda world, a: sympy().floor(world.near(a)),
-    "trunc": lambda world, a: sympy().Integer(int(world.near(a))),
+    "floor": WORDS["floor"],
+    "trunc": WORDS["trunc"],
     "remainder": lambda world, a, b: a - b * sympy().floor(world.near(a / b)),
     "fmod": lambda world, a, b: a - b * sympy().Integer(int(world.near(a / b))),
     "ldexp": _of(lambda a, b: a * 2**b),
@@ -347,31 +356,35 @@ MEANINGS: dict[str, Callable[..., Any]] = {
 }
 
 
-def _summed(value: Any, *_: Any) -> Symbol:
+def _summed(world: World, value: Any, *_: Any) -> Symbol:
     return sum(value[1:], start=value[0]) if isinstance(value, list) else value
 
 
-def _spread(value: Any, shape: Sequence[int]) -> Any:
+def _greatest(world: World, value: Any, *_: Any) -> Symbol:
+    found, *others = value if isinstance(value, list) else [value]
+    for other in others:
+        found = other if world.truth(other > found) else found
+    return found
+
+
+def _spread(world: World, value: Any, shape: Sequence[int], *_: Any) -> Any:
     return value if isinstance(value, list) or not shape else [value] * shape[0]
 
 
 # Operators of short vectors, which are lists; in scalars they do nothing.
 OF_VECTORS: dict[str, Callable[..., Any]] = {
     "sum": _summed,
-    "stack": lambda parts, *_: parts,
-    "cat": lambda parts, *_: [v for part in parts for v in part],
-    "unbind": lambda value, *_: value,
-    "select": lambda value, dim, place: value[place],
-    "expand": lambda value, shape, *_: (
-        value if isinstance(value, list) or not shape else [value] * shape[0]
-    ),
-    "unsqueeze": lambda value, dim: value if isinstance(value, list) else [value],
-    "squeeze": lambda value, *_: value[0] if isinstance(value, list) else value,
-    "_unreduce": lambda value, dims, shape, *_: (
-        value if isinstance(value, list) else [value] * shape[0]
-    ),
-    "view": lambda value, shape: value,
-    "reshape": lambda value, shape: value,
+    "amax": _greatest,
+    "stack": lambda world, parts, *_: parts,
+    "cat": lambda world, parts, *_: [v for part in parts for v in part],
+    "unbind": lambda world, value, *_: value,
+    "select": lambda world, value, dim, place: value[place],
+    "expand": _spread,
+    "unsqueeze": lambda world, value, dim: value if isinstance(value, list) else [value],
+    "squeeze": lambda world, value, *_: value[0] if isinstance(value, list) else value,
+    "_unreduce": lambda world, value, dims, shape, *_: _spread(world, value, shape),
+    "view": lambda world, value, shape: value,
+    "reshape": lambda world, value, shape: value,
 }
 
 

@@ -159,9 +159,7 @@ def _series(definition: str, x: Sequence[Any], axes: tuple[int, ...]) -> Any:
     return series([0]) + definitions.evaluate_list(definition, moving)
 
 
-def _worst(
-    found: Array, known: tuple[Array, Array], info: Any, situation: str
-) -> Cell | None:
+def _worst(found: Array, known: tuple[Array, Array], info: Any, situation: str) -> Cell | None:
     """The largest error in units; infinite for a NaN where the truth is a number of the dtype."""
     value, unit = known
     asked = np.isfinite(value) & (np.abs(value) < float(info.max) / 2)
