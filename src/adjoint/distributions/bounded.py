@@ -14,7 +14,7 @@ from adjoint.distributions.distribution import Distribution, ExponentialFamily, 
 from adjoint.distributions.gammas import EULER, Beta
 from adjoint.distributions.probabilities import Probabilities
 from adjoint.distributions.transforms import AffineTransform, PowerTransform
-from adjoint.distributions.utils import clamp_probs
+from adjoint.distributions.utils import clamp_probs, log1mexp
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.jacobians import jvp
 
@@ -137,12 +137,17 @@ class Kumaraswamy(TransformedDistribution):
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         a, b = self.concentration1, self.concentration0
-        inner = ops.special_xlog1py(b - 1, -value.pow(a))
-        return a.log() + b.log() + ops.xlogy(a - 1, value) + inner
+        inside = (value > 0) & (value < 1)
+        inner = (b - 1) * log1mexp(ops.xlogy(a, value).where(inside, -1.0))
+        ends = ops.special_xlog1py(b - 1, -value.pow(a))
+        return a.log() + b.log() + ops.xlogy(a - 1, value) + ops.where(inside, inner, ends)
 
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        return -(self.concentration0 * (-value.pow(self.concentration1)).log1p()).expm1()
+        inside = (value > 0) & (value < 1)
+        log_rest = log1mexp((self.concentration1 * value.where(inside, 0.5).log()))
+        below = -(self.concentration0 * log_rest).expm1()
+        return ops.where(inside, below, value.clamp(0, 1))
 
     def icdf(self, value: Tensor) -> Tensor:
         inner = -((-value).log1p() / self.concentration0).expm1()
@@ -386,8 +391,11 @@ def _log_integral(logits: Tensor) -> Tensor:
     series = ops.zeros_like(half)
     for c in reversed(_LOG_SINHC):
         series = (series + c) * square
-    size = logits.abs().where(~near, 1.0)
-    closed = logits.clamp(min=0) + (-(-size).expm1()).log() - size.log()
+    size = logits.abs()
+    middle = size < 3  # where derivatives of the closed form cancel
+    between = ops._analytic_derivative(-size.where(middle & ~near, 1.0), "exprel", 0).log()
+    far = size.where(~middle, 3.0)
+    closed = logits.clamp(min=0) + ops.where(middle, between, (-(-far).expm1()).log() - far.log())
     return ops.where(near, half + series, closed)
 
 

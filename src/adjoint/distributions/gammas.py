@@ -211,6 +211,12 @@ class InverseGamma(TransformedDistribution):
         finite = lambda a: self.rate.square() / ((a - 1).square() * (a - 2))
         return where_above(self.concentration, 2, finite)
 
+    def log_prob(self, value: Tensor) -> Tensor:
+        value = self._checked(value)
+        shape = self.concentration
+        powers = ops.xlogy(shape, self.rate) - (shape + 1) * value.log()
+        return powers - self.rate / value - shape.lgamma()
+
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         return ops.special_gammaincc(self.concentration, self.rate / value)
@@ -485,6 +491,18 @@ class Weibull(TransformedDistribution):
         first = (1 + self.concentration.reciprocal()).lgamma()
         second = (1 + 2 / self.concentration).lgamma()
         return self.scale.square() * (second.exp() - (2 * first).exp())
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        value = self._checked(value)
+        k, z = self.concentration, value / self.scale
+        return (k / self.scale).log() + ops.xlogy(k - 1, z) - z.pow(k)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        value = self._checked(value)
+        return -(-(value / self.scale).pow(self.concentration)).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.scale * (-(-value).log1p()).pow(self.concentration.reciprocal())
 
     def entropy(self) -> Tensor:
         k = self.concentration

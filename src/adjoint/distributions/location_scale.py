@@ -247,9 +247,8 @@ class StudentT(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        wide = self._wide(value) / self.df.double().sqrt()
-        tail = log1p_square(wide).to((value - self.loc).dtype)
-        return -(self.df + 1) / 2 * tail - self._log_constant() - self.scale.log()
+        density = ops._student_log_density(self._wide(value), self.df.double())
+        return density.to((value - self.loc).dtype) - self.scale.log()
 
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
@@ -412,6 +411,9 @@ class HalfNormal(_Half):
         value = self._checked(value)
         return (value / (self.scale * math.sqrt(2))).erf()
 
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.scale * math.sqrt(2) * ops.erfinv(value)
+
 
 class HalfCauchy(_Half):
     """The distribution of |x|, x of a Cauchy distribution around 0.
@@ -436,3 +438,10 @@ class HalfCauchy(_Half):
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         return (value / self.scale).atan() * (2 / math.pi)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """tan πp/2, and from 1/2 on cot π(1 - p)/2."""
+        low = value < 0.5
+        inside = (math.pi / 2 * value.where(low, 0.5)).tan()
+        outside = 1 / (math.pi / 2 * (1 - value.where(~low, 0.5))).tan()
+        return self.scale * ops.where(low, inside, outside)

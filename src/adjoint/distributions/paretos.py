@@ -54,6 +54,14 @@ class Pareto(TransformedDistribution):
         finite = lambda a: self.scale.square() * a / ((a - 1).square() * (a - 2))
         return where_above(self.alpha, 2, finite)
 
+    def cdf(self, value: Tensor) -> Tensor:
+        value = self._checked(value)
+        excess = ((value - self.scale) / self.scale).clamp(min=0)
+        return -(-self.alpha * excess.log1p()).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.scale * (-(-value).log1p() / self.alpha).exp()
+
     def entropy(self) -> Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
 
@@ -136,26 +144,11 @@ class GeneralizedPareto(Distribution):
         return (self.scale.log() + self.concentration + 1).broadcast_to(self.batch_shape)
 
 
-_NEAR_ZERO = 1e-3  # where a series in ξ is exact to rounding with five terms
-
-
 def _log1p_over(k: Tensor, z: Tensor) -> Tensor:
-    """log(1 + kz)/k, and z where k is 0: the series of log1p where |kz| is small."""
-    x = k * z
-    near = x.abs() < _NEAR_ZERO
-    small = x.where(near, 0.0)
-    series = z * (1 - small / 2 + small**2 / 3 - small**3 / 4 + small**4 / 5 - small**5 / 6)
-    far = ~near
-    closed = x.where(far, 1.0).log1p() / k.where(far, 1.0)
-    return ops.where(near, series, closed)
+    """log(1 + kz)/k, and z where k is 0."""
+    return z * ops._analytic_derivative(k * z, "log1prel", 0)
 
 
 def _expm1_over(k: Tensor, t: Tensor) -> Tensor:
-    """(e^(kt) - 1)/k, and t where k is 0: the series of expm1 where |kt| is small."""
-    x = k * t
-    near = x.abs() < _NEAR_ZERO
-    small = x.where(near, 0.0)
-    series = t * (1 + small / 2 + small**2 / 6 + small**3 / 24 + small**4 / 120)
-    far = ~near
-    closed = x.where(far, 1.0).expm1() / k.where(far, 1.0)
-    return ops.where(near, series, closed)
+    """(e^(kt) - 1)/k, and t where k is 0."""
+    return t * ops._analytic_derivative(k * t, "exprel", 0)

@@ -9,6 +9,7 @@ from adjoint.core.shapes import Shape
 from adjoint.distributions import constraints
 from adjoint.distributions.distribution import Distribution
 from adjoint.distributions.utils import (
+    clamp_probs,
     lazy_property,
     logits_to_probs,
     probs_to_logits,
@@ -77,8 +78,17 @@ class Probabilities(Either):
 
     def _log_chance(self, successes: Tensor, failures: Any) -> Tensor:
         """The logarithm of pˢ (1 - p)ᶠ: a sum of numbers of one sign, each of them exact."""
-        return -successes * softplus(-self.logits) - failures * softplus(self.logits)
+        yes, no = self._logarithms()
+        return successes * yes + failures * no
+
+    def _logarithms(self) -> tuple[Tensor, Tensor]:
+        """log p and log(1 - p), by what was given; probabilities 0 and 1 are clamped."""
+        if self._given == "logits":
+            return -softplus(-self.logits), -softplus(self.logits)
+        probs = clamp_probs(self.probs)
+        return probs.log(), (-probs).log1p()
 
     def _bit_entropy(self) -> Tensor:
         """-p log p - (1 - p) log(1 - p), a sum of numbers of one sign."""
-        return self.probs * softplus(-self.logits) + self._rest * softplus(self.logits)
+        yes, no = self._logarithms()
+        return -self.probs * yes - self._rest * no

@@ -85,6 +85,13 @@ def log1p_square(value: Tensor) -> Tensor:
     return ops.where(far, 2 * ops.hypot(value.where(far, 1.0), ops.ones_like(value)).log(), near)
 
 
+def log1mexp(value: Tensor) -> Tensor:
+    """log(1 - eˣ), x < 0: eˣ or 1 - eˣ is small, and neither cancels."""
+    close = value > -0.7
+    near = (-value.where(close, -1.0).expm1()).log()
+    return ops.where(close, near, (-value.where(~close, -1.0).exp()).log1p())
+
+
 def is_true(valid: Tensor) -> bool:
     """Whether a check holds for all elements, of all samples of `vmap`.
 

@@ -117,9 +117,7 @@ def _reciprocal_gamma(r: Tensor, x: Tensor) -> Tensor:
 
 
 def _student_density(t: Tensor, df: Tensor) -> Tensor:
-    s = t / df.sqrt()
-    log_scale = -ops.special_betaln(df / 2, ops.full_like(df, 0.5)) - ops.log(df) / 2
-    return ops.exp(log_scale - (df + 1) * ops.hypot(s, ops.ones_like(s)).log())
+    return ops.exp(ops._student_log_density(t, df))
 
 
 def _student_slope(t: Tensor, df: Tensor) -> Tensor:

@@ -49,11 +49,9 @@ def formula(law: str, name: str) -> Callable[..., Tensor] | None:
 
 
 def student_logpdf(x: Tensor, df: Tensor) -> Tensor:
-    """-(ν + 1)/2 log(1 + x²/ν) - log(√ν B(1/2, ν/2)); the normal density where ν is infinite."""
+    """Student's density, and the normal one where ν is infinite."""
     endless = df == math.inf
-    nu = ad.where(endless, 1.0, df)
-    constant = ad.special_betaln(nu / 2, ad.full_like(nu, 0.5)) + ad.log(nu) / 2
-    student = -(nu + 1) / 2 * log1p_square(x / ad.sqrt(nu)) - constant
+    student = ad._student_log_density(x, ad.where(endless, 1.0, df))
     return ad.where(endless, -x * x / 2 - (LOG_2 + LOG_PI) / 2, student)
 
 

@@ -20,7 +20,7 @@ from adjoint.testing.certificates.balls import ORDERS, constant, flint, number, 
 
 FIRST_BITS, MOST_BITS = 160, 10_000
 ENOUGH = 2.0**-75  # relative radius of a ball that is small enough for float64
-_IMPORTED = {"flint", "number", "series", "derivatives"}  # by functions.py, and no words
+_IMPORTED = {"flint", "number", "root", "series", "derivatives"}  # by functions.py, and no words
 WORDS: dict[str, Callable[..., Any]] = {
     name: value
     for name, value in vars(functions).items()

@@ -17,6 +17,7 @@ from adjoint.testing.certificates.balls import (
     flint,
     inverted,
     number,
+    root,
     series,
     stepped,
 )
@@ -254,6 +255,103 @@ def agm(a: Any, b: Any) -> Any:
     return stepped(lambda c: number(a).agm(c), b)
 
 
+def elliprf(x: Any, y: Any, z: Any) -> Any:
+    """R_F, a series in z."""
+    acb = flint().acb
+    return stepped(lambda c: acb.elliptic_rf(acb(number(x)), acb(number(y)), acb(c)).real, z)
+
+
+def owens_t(h: Any, a: Any) -> Any:
+    """T(h, a), by its integral over a, or in a by its slope."""
+    acb, pi = flint().acb, flint().arb.pi()
+    density = lambda w, t: (-w * w * (1 + t * t) / 2).exp() / (1 + t * t) / (2 * acb(pi))
+    of = lambda w, b: acb.integral(lambda t, _: density(acb(w), t), 0, acb(b)).real
+    if isinstance(h, flint().arb_series):
+        return stepped(lambda w: of(w, number(a)), h)
+    return stepped(lambda b: of(number(h), b), a)
+
+
+def expn(n: Any, s: Any) -> Any:
+    """E_n, whose derivatives are those of lower order."""
+    acb, order = flint().acb, number(n)
+    return derivatives(lambda k, x: (-1) ** k * acb(x).expint(acb(order - k)).real)(s)
+
+
+def struve(sign: int, v: Any, s: Any) -> Any:
+    """H_v(x) and, for the sign -1, L_v(x) for x > 0, by ₁F₂."""
+    acb, order = flint().acb, number(v)
+    half = number(1) / 2
+
+    def value(x: Any) -> Any:
+        z = acb(-number(sign) * x * x / 4)
+        found = z.hypgeom([acb(1)], [acb(3 * half), acb(order + 3 * half)])
+        scale = (x / 2) ** (order + 1) / ((3 * half).gamma() * (order + 3 * half).gamma())
+        return found.real * scale
+
+    return stepped(value, s)
+
+
+def inverse(function: Callable[[Any], Any], guess: float, s: Any) -> Any:
+    """The series of a function's inverse, from a guess of its value."""
+    y = constant(s)
+    return inverted(function, root(lambda t: function(t) - y, guess), s)
+
+
+def gammaincinv(a: Any, s: Any) -> Any:
+    guess = _scipy("gammaincinv", float(number(a)), float(constant(s)))
+    return inverse(lambda t: gammainc(a, t), guess, s)
+
+
+def gammainccinv(a: Any, s: Any) -> Any:
+    guess = _scipy("gammainccinv", float(number(a)), float(constant(s)))
+    return inverse(lambda t: gammaincc(a, t), guess, s)
+
+
+def betaincinv(a: Any, b: Any, s: Any) -> Any:
+    guess = _scipy("betaincinv", float(number(a)), float(number(b)), float(constant(s)))
+    return inverse(lambda t: betainc(a, b, t), guess, s)
+
+
+def student(df: Any, t: Any) -> Any:
+    """Student's distribution function, a series in one of its arguments."""
+    nu = constant(df)
+    if isinstance(df, flint().arb_series):
+        at = constant(t)
+        x = lambda v: v / (v + at * at)
+        half = number(1) / 2
+        tail = stepped(lambda v: x(v).beta_lower(v / 2, half, 1) / 2, df)
+        return tail if at < 0 else 1 - tail
+    middle = (nu * flint().arb.pi()).sqrt() * (nu / 2).gamma() / ((nu + 1) / 2).gamma()
+    if abs(constant(t)) < nu.sqrt() / 2:
+        half = number(1) / 2
+        value = lambda a: a * (-a * a / nu).hypgeom_2f1(half, (nu + 1) / 2, 3 * half) / middle
+        density = (1 + t * t / nu).log() * (-(nu + 1) / 2)
+        slope = density.exp() / middle
+        taylor = [value(constant(t)), *(slope[k] / (k + 1) for k in range(ORDERS - 1))]
+        return number(1) / 2 + series(taylor)
+    x = nu / (nu + t * t)
+    tail = betainc(nu / 2, number(1) / 2, x) / 2
+    return tail if constant(t) < 0 else 1 - tail
+
+
+def stdtrit(df: Any, s: Any) -> Any:
+    guess = _scipy("stdtrit", float(number(df)), float(constant(s)))
+    return inverse(lambda t: student(df, t), guess, s)
+
+
+def wrightomega(s: Any) -> Any:
+    """W(eˣ), of which ω + log ω = x."""
+    guess = _scipy("wrightomega", float(constant(s)))
+    return inverse(lambda w: w + log(w), guess, s)
+
+
+def _scipy(name: str, *arguments: float) -> float:
+    """A first approximation, which the enclosure does not depend on."""
+    from scipy import special
+
+    return float(getattr(special, name)(*arguments))
+
+
 def polynomial(kind: str, n: Any, s: Any) -> Any:
     """A Chebyshev, Hermite, Laguerre or Legendre polynomial, by its recurrence in series."""
     degree = int(float(number(n)))
@@ -296,6 +394,16 @@ def sinc_at_zero(s: Any) -> Any:
 
 def exprel_at_zero(s: Any) -> Any:
     return 1 + s / 2 + s**2 / 6 + s**3 / 24 + s**4 / 120
+
+
+def cauchy_cdf(s: Any) -> Any:
+    """1/2 + atan(x)/π, of -1/x below."""
+    pi = flint().arb.pi()
+    return atan(-1 / s) / pi if constant(s) < -1 else number(1) / 2 + atan(s) / pi
+
+
+def exprel(s: Any) -> Any:
+    return expm1(s) / s if constant(s) != 0 else exprel_at_zero(s)
 
 
 def log1prel(s: Any) -> Any:

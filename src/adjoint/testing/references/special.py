@@ -195,6 +195,11 @@ def exact() -> dict[str, Callable[..., Any]]:
         tail = mp.betainc(df / 2, 0.5, 0, df / (df + t * t), regularized=True) / 2
         return tail if t < 0 else 1 - tail
 
+    def log_student(t: Any, df: Any) -> Any:
+        df, t = mp.mpf(df), mp.mpf(t)
+        power = -(df + 1) / 2 * mp.log1p(t * t / df)
+        return power + mp.loggamma((df + 1) / 2) - mp.loggamma(df / 2) - mp.log(mp.pi * df) / 2
+
     first, second = lambda f: lambda x: f(0, mp.mpf(x)), lambda f: lambda x: f(1, mp.mpf(x))
     lower = lambda a, x: mp.gammainc(a, 0, x, regularized=True)
     upper = lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True)
@@ -235,7 +240,7 @@ def exact() -> dict[str, Callable[..., Any]]:
         "_sinc_derivative": at(lambda x, n: mp.diff(mp.sincpi, x, int(n))),
         "_spherical_bessel_j0_derivative": at(lambda x, n: mp.diff(mp.sinc, x, int(n))),
         "_analytic_derivative": at(analytic_derivative), "_carlson": at(carlson),
-        "_student_cdf": at(student),
+        "_student_cdf": at(student), "_student_log_density": at(log_student),
         **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
         "_erf_beside": lambda x, _: at(mp.erf)(x),
         "_zeta_derivative": at(lambda s, q, n: mp.zeta(s, q, int(n))),

@@ -90,7 +90,7 @@ def elliptic_integrals(make: Make) -> Iterator[Sample]:
     yield Sample(x, y, x.detach().clone(), 0, 1, 0, name="equal arguments")
 
 
-@sampler("_student_cdf")
+@sampler("_student_cdf", "_student_log_density")
 def students(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return
