@@ -9,6 +9,7 @@ double ad_bessel(double x, int kind, int order, int n) {
   if (x != x) return x;
   if (kind && !(x > 0)) return x < 0 ? __builtin_nan("") : n % 2 ? __builtin_inf() : -__builtin_inf();
   if (size == __builtin_inf()) return 0;
+  if (!kind && x == 0 && (order + n) % 2) return x;
   const double sign = x < 0 && (order + n) % 2 ? -1 : 1;
   if (size >= 26) return sign * ad_bessel_far(size, kind, order, n);
   if (size >= 1) return sign * ad_bessel_middle(size, kind, order, n);

@@ -366,7 +366,7 @@ void ad_beta_slopes(double a, double b, int i, int j, double log_x, double log_y
 
 /* whether one of a and b is infinite, and I has become 0 or 1 for good */
 int ad_beta_is_far(double a, double b, double x) {
-  return a > 0 && b > 0 && (a == __builtin_inf()) != (b == __builtin_inf()) && x >= 0 && x <= 1;
+  return a >= 0 && b >= 0 && (a == __builtin_inf()) != (b == __builtin_inf()) && x >= 0 && x <= 1;
 }
 
 /* the density x^(a-1) y^(b-1) / B(a, b), differentiated i times in a, j times in b and m times in x */

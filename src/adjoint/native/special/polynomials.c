@@ -30,7 +30,7 @@ double ad_polynomial_of(double x, int n, int kind, int k) {
 double ad_polynomial_hermite(double x, int n, int kind, int k) {
   double factor = n < k ? 0 : 1;
   for (int j = 0; j < k; j++) factor *= (kind == 8 ? 2.0 : 1.0) * (n - j);
-  return n < k ? 0 * x : factor * ad_polynomial_plain(x, n - k, kind, 0);
+  return n < k ? 0 : factor * ad_polynomial_plain(x, n - k, kind, 0);
 }
 
 double ad_polynomial_from(double y, double s, int n, int kind, int k) {
