@@ -61,7 +61,7 @@ _ALONE = 1.5  # a sum of terms up to 1 below which the largest is more than the 
 
 def _logarithm(sums: Array, terms: Array, x: Array, top: Array, axes: tuple[int, ...]) -> Array:
     """log Σ, where the largest term is 1, beside which small ones would vanish."""
-    if terms.dtype.kind == "c" or not np.minimum.reduce(sums, None) < _ALONE:
+    if terms.dtype.kind == "c" or not np.minimum.reduce(sums, None, initial=_ALONE) < _ALONE:
         return np.log(sums)
     largest = x == top
     others = total(np.where(largest, terms.dtype.type(0), terms), axes, True)
