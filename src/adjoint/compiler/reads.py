@@ -28,12 +28,13 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from adjoint.compiler.attributes import Same, plain_key
+from adjoint.core.remembering import cached_property
 from adjoint.tensor.tensor import Tensor, is_plain
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -364,6 +365,8 @@ class _Looks:
         kind = type(value)
         if _is_source(value):
             self.sources.append(value)
+        if _module_of(kind) == "functools":  # of a cached property, of a function with a cache
+            return self.descriptor(value)
         wanted: Any = getattr(kind, "compiled_reads", None)
         if wanted is not None:
             return (Same(kind), *self.parts([getattr(value, n) for n in wanted]))
@@ -430,8 +433,7 @@ class _Items:
 
 _SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 _CALLED = (types.FunctionType, types.MethodType, functools.partial)
-_DESCRIPTORS = (property, staticmethod, classmethod, functools.cached_property,
-                functools.partialmethod, type(lru_cache(lambda: None)))  # fmt: skip
+_DESCRIPTORS = (property, staticmethod, classmethod)
 _VISITS: tuple[tuple[Any, Callable[[_Looks, Any], Any]], ...] = (
     (types.FunctionType, _Looks.function),
     (types.MethodType, _Looks.method),
