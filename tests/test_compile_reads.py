@@ -12,13 +12,15 @@ import contextvars
 import copy
 import dataclasses
 import functools
+import gc
 import operator
 import os
 import random
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -94,6 +96,12 @@ class Times:
         return x * self.factor[0]
 
 
+class Cached:
+    @functools.cached_property
+    def factor(self) -> float:
+        return W.factor
+
+
 @dataclasses.dataclass
 class Options:
     factor: float = 2.0
@@ -106,7 +114,7 @@ class World:
         self.factor = 2.0
         self.deep = SimpleNamespace(config=SimpleNamespace(factors=[1.0, 2.0]))
         self.long = [float(n) for n in range(1000)]
-        self.table = {"a": 2.0, "nested": [{"b": (1.0, [2.0])}]}
+        self.table: dict[str, Any] = {"a": 2.0, "nested": [{"b": (1.0, [2.0])}]}
         self.default = collections.defaultdict(lambda: 2.0)
         self.deque = collections.deque([2.0, 3.0])
         self.set, self.listed = {1, 2}, Listed([2.0])
@@ -121,20 +129,23 @@ class World:
 
 
 W = World()
-GLOBAL = 2.0
+a_global = 2.0
 
 
 def _of_global(x: Any) -> Any:
-    return x * GLOBAL
+    return x * a_global
 
 
 def _rebind_global() -> None:
-    global GLOBAL
-    GLOBAL += 1.0
+    global a_global
+    a_global += 1.0
 
 
 def _by_default(x: Any, factors: Any = [2.0], *, more: float = 1.0) -> Any:  # noqa: B006
     return x * factors[0] * more
+
+
+DEFAULTS: Any = _by_default.__defaults__
 
 
 def _called(x: Any) -> Any:
@@ -142,7 +153,7 @@ def _called(x: Any) -> Any:
 
 
 @contextmanager
-def _factor() -> Iterator[float]:
+def _factor() -> Generator[float]:
     yield W.factor
 
 
@@ -170,8 +181,8 @@ class _Function(ad.autograd.Function):
         return x * W.factor
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
-        return grad * W.factor
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads[0] * W.factor
 
 
 def put(owner: Any, key: Any, value: Any) -> Callable[[], Any]:
@@ -238,12 +249,14 @@ CASES: dict[str, tuple[Callable[[Any], Any], Callable[[], Any]]] = {
         lambda x: x * dataclasses.replace(W.options).factor,
         lambda: give(W.options, "factor", 5.0)()),
     "function in an attribute": (lambda x: W.function(x), lambda: give(W, "function", ad.exp)()),
-    "default": (_by_default, lambda: put(_by_default.__defaults__[0], 0, 5.0)()),
+    "default": (_by_default, lambda: put(DEFAULTS[0], 0, 5.0)()),
     "other default": (_by_default, lambda: give(_by_default, "__kwdefaults__", {"more": 5.0})()),
     "called function": (lambda x: _called(x), lambda: put(W.table, "a", 6.0)()),
     "code of a function": (
         lambda x: _called(x), lambda: give(_called, "__code__", (lambda x: x * 9).__code__)()),
     "partial": (lambda x: W.partial(x), lambda: put(W.partial.args[0], 0, 5.0)()),
+    "cached property": (
+        lambda x: x * Cached().factor, lambda: give(W, "factor", 6.5)()),
     "nested functions": (_nested, lambda: give(W, "factor", 7.0)()),
     "reduce": (
         lambda x: functools.reduce(lambda y, v: y * v, W.long[1:3], x),
@@ -446,6 +459,27 @@ def test_what_gives_other_values_each_time_is_refused_by_name(name: str) -> None
 
 
 def test_programs_that_read_nothing_test_nothing() -> None:
-    assert look(lambda x: ad.sin(x) * 2 + np.pi).hold is not None  # its own code and defaults
-    reads = look(ad.grad(ad.sin))
-    assert reads.hold is None
+    """Nor do those that read modules of a library alone."""
+    assert look(lambda x: ad.sin(x) * 2 + np.pi).hold is None
+    assert look(ad.grad(ad.sin)).hold is None
+    assert look(lambda x: x * W.factor).hold is not None
+
+
+def test_programs_keep_no_object_that_was_an_argument() -> None:
+    class Scale:
+        def __init__(self) -> None:
+            self.by = ad.ones(3)
+
+    compiled, alive = ad.compile(lambda scale, x: x * scale.by), []
+
+    def call() -> None:
+        scale = Scale()
+        alive.append(weakref.ref(scale))
+        compiled(scale, X)
+
+    for _ in range(10):
+        call()
+    gc.collect()
+    compiled(Scale(), X)
+    assert sum(each() is not None for each in alive) <= 1
+    assert len(compiled.programs) <= 2

@@ -6,6 +6,8 @@ by which they are; containers by what is in them, unless that is long or deep.
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
@@ -16,18 +18,31 @@ _LONG, _MANY = 64, 4096
 
 
 class Same:
-    """An object that is equal to itself alone; it lives as long as what is known of it."""
+    """An object that is equal to itself alone; what is known of it does not keep it alive, where
+    Python allows that, and is equal to nothing once it is gone.
+    """
 
-    __slots__ = ("value",)
+    __slots__ = ("number", "refer")
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self.number = id(value)
+        try:
+            self.refer: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self.refer = lambda: value
+
+    def is_gone(self) -> bool:
+        """Whether the object is no more."""
+        return self.refer() is None
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Same and other.value is self.value
+        if type(other) is not Same or other.number != self.number:
+            return False
+        value = self.refer()
+        return value is not None and other.refer() is value
 
     def __hash__(self) -> int:
-        return id(self.value)
+        return self.number
 
 
 def plain_key(value: Any) -> Any:

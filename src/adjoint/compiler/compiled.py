@@ -193,7 +193,7 @@ class Compiled(Wrapper[P, R]):
         with uncollected():
             found = self.sizes.program(key, tensors, structure, self._traced_for, self._report)
         if found is not None:
-            self.programs[key] = found
+            self.world.keep(key, found)
             self.latest = found[0].stages
         return found
 
@@ -203,7 +203,7 @@ class Compiled(Wrapper[P, R]):
         What is looked at is what the function reads, from the objects among the arguments on, too.
         """
         objects = [t for t in tensors if not isinstance(t, Tensor) and has_attributes(t)]
-        about = tuple([id(o) for o in objects])
+        about = tuple(map(Same, objects))
         if self.world.is_of_now(about):
             return
         self.entry = (None, -1, None)
@@ -301,6 +301,8 @@ class Compiled(Wrapper[P, R]):
         objects = [v for v in pytrees.leaves((args, keywords)) if has_attributes(v)]
         before = [attributes_of(v) for v in objects]
         graph = trace(written.watched(function), *args, **keywords)
+        kept = graph.signature.static  # without the objects, which a program does not keep alive
+        graph.signature.static = {n: Same(v) if has_attributes(v) else v for n, v in kept.items()}
         self.world.outside.note(graph)
         self._note_changes(objects)
         for each, old in zip(objects, before, strict=True):
@@ -330,7 +332,8 @@ class Compiled(Wrapper[P, R]):
         self._report("trace", traced)
         program = compiled_graph(graph, self._report)
         program.stages.seconds = {"trace": traced, **program.stages.seconds}
-        found = self.programs[key] = (program, graph.signature.outputs)
+        found = (program, graph.signature.outputs)
+        self.world.keep(key, found)
         self.latest = program.stages
         self._warn_of_numbers(key)
         return found
@@ -479,6 +482,7 @@ def _signature(
 
 _MANY = 8  # programs that differ in a whole number alone
 _WORLDS = 16  # that are kept
+_PROGRAMS = 512  # that are kept in one
 _BEFORE = 2  # what stands before the arguments in a signature: their structure, and the modes
 
 
@@ -490,7 +494,7 @@ def _but_for_numbers(key: Any) -> tuple[Any, ...]:
 
 def _is_object(part: tuple[Any, ...]) -> bool:
     """Whether a part of a signature is an object with its attributes."""
-    return len(part) > 1 and type(part[1]) is Same
+    return type(part) is tuple and len(part) > 1 and type(part[1]) is Same
 
 
 def _modes() -> tuple[Any, ...]:
@@ -547,7 +551,16 @@ class _World:
         self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
         self.outside = outside
 
-    def is_of_now(self, about: tuple[int, ...]) -> bool:
+    def keep(self, key: Any, found: Any) -> None:
+        """Keep a program; those for objects that are gone, and the oldest of many, go."""
+        gone = [k for k in self.programs if any(_is_object(p) and p[1].is_gone() for p in k)]
+        for each in gone:
+            del self.programs[each]
+        while len(self.programs) >= _PROGRAMS:
+            del self.programs[next(iter(self.programs))]
+        self.programs[key] = found
+
+    def is_of_now(self, about: tuple[Same, ...]) -> bool:
         """Whether what is outside is as it was, for a call with such objects."""
         return self.outside is not None and self.outside.is_as_it_was(about)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from adjoint.compiler.attributes import Same
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.reads import Reads
 from adjoint.graph.ir import Constant, Graph
@@ -21,12 +22,12 @@ class Outside:
     Python's values.
     """
 
-    def __init__(self, reads: Reads, about: tuple[int, ...]) -> None:
+    def __init__(self, reads: Reads, about: tuple[Same, ...]) -> None:
         self.counts: dict[Counter, int] = {}
         self.reads = reads
-        self.about = about  # the objects among the arguments that were looked at, by their ids
+        self.about = about  # the objects among the arguments that were looked at
 
-    def is_as_it_was(self, about: tuple[int, ...]) -> bool:
+    def is_as_it_was(self, about: tuple[Same, ...]) -> bool:
         """Whether all is there as it was, for a call with such objects."""
         return self.about == about and self.reads.still_hold() and not self.changed()
 

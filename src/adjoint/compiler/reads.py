@@ -28,12 +28,13 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from adjoint.compiler.attributes import Same, plain_key
+from adjoint.core.remembering import cached_property
 from adjoint.tensor.tensor import Tensor, is_plain
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -162,6 +163,7 @@ class _Looks:
         self.arguments = {id(a) for a in arguments}
         self.names: set[str] = set()  # that the code loads
         self.key: list[Any] = []
+        self.root: Any = None  # what is compiled
         self.tests: list[_Test] = []
         self.items: list[_Test] = []  # of what stands in containers that may change
         self.sources: list[Any] = []  # of numbers that are others each time
@@ -171,6 +173,7 @@ class _Looks:
 
     def run(self, roots: Sequence[Any]) -> None:
         """Look at everything that can be reached."""
+        self.root = roots[0]
         self.key.extend([self.part(r) for r in roots])
         while self.waiting:
             value = self.waiting.popleft()
@@ -208,9 +211,8 @@ class _Looks:
             inside = [_content(c) for c in f.__closure__ or ()]
             inside = [v for v in inside if _leads_on(v)]
             return (Same(f.__code__), *self.parts([*inside, *_wrapped(f)]))
-        self.test("{0}.__code__ is {1}", f, f.__code__)
-        self.test("{0}.__defaults__ is {1}", f, f.__defaults__)
-        self.test("{0}.__kwdefaults__ is {1}", f, f.__kwdefaults__)
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            self.state_of(f, name)
         loads = _loads(f.__code__)
         self.names |= loads.names
         if loads.computes_names:
@@ -221,6 +223,12 @@ class _Looks:
             f.__code__, *found, *self.parts(f.__defaults__ or ()),
             self.part(f.__kwdefaults__), *self.globals(f, loads),
         )  # fmt: skip
+
+    def state_of(self, f: types.FunctionType, name: str) -> None:
+        """Test that a function is as it was; the one that is compiled keeps what it had not."""
+        value = getattr(f, name)
+        if f is not self.root or (value is not None and name != "__code__"):
+            self.test(f"{{0}}.{name} is {{1}}", f, value)
 
     def _used_cells(self, f: types.FunctionType) -> Iterator[Any]:
         """The cells of a function that its code reads, and does not only count up."""
@@ -364,6 +372,8 @@ class _Looks:
         kind = type(value)
         if _is_source(value):
             self.sources.append(value)
+        if _module_of(kind) == "functools":  # of a cached property, of a function with a cache
+            return self.descriptor(value)
         wanted: Any = getattr(kind, "compiled_reads", None)
         if wanted is not None:
             return (Same(kind), *self.parts([getattr(value, n) for n in wanted]))
@@ -430,8 +440,7 @@ class _Items:
 
 _SEQUENCES = (list, tuple, set, frozenset, collections.deque)
 _CALLED = (types.FunctionType, types.MethodType, functools.partial)
-_DESCRIPTORS = (property, staticmethod, classmethod, functools.cached_property,
-                functools.partialmethod, type(lru_cache(lambda: None)))  # fmt: skip
+_DESCRIPTORS = (property, staticmethod, classmethod)
 _VISITS: tuple[tuple[Any, Callable[[_Looks, Any], Any]], ...] = (
     (types.FunctionType, _Looks.function),
     (types.MethodType, _Looks.method),

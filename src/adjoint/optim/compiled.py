@@ -56,8 +56,8 @@ def compiled_step(
     first call runs these lines as they are: it shows which parameters get a gradient, and makes the
     optimiser's state. What the model and the loss read from outside is compared before each call,
     and a step in which a hook on a parameter's gradient runs is not compiled. The gradients
-    themselves stay inside: `.grad` is None afterwards. The optimiser is any but LBFGS and SparseAdam.
-    With `max_norm` gradients are clipped as `clip_grad_norm_` does before the update.
+    themselves stay inside: `.grad` is None afterwards. The optimiser is any but LBFGS and
+    SparseAdam. With `max_norm` gradients are clipped as `clip_grad_norm_` does before the update.
     `dynamic=0` leaves the size of the batch open: another size of dimension 0 compiles nothing.
     `verbose` prints a line for each stage of a compilation.
 
