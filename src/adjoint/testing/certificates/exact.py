@@ -1,8 +1,8 @@
 """Matrices of numbers with hundreds of digits: by python-flint if it is there, else by mpmath.
 
-Functions of matrices are computed from eigenvalues and vectors in general position: a truth is asked
-for at matrices beside the one in question, whose values differ by 2⁻¹⁰⁰, and 600 bits have enough
-digits left. They are no proofs: what is left over is some 10⁻⁵⁰.
+Functions of matrices are computed from eigenvalues and vectors in general position: a truth is
+asked for at matrices beside the one in question, whose values differ by 2⁻¹⁰⁰, and 600 bits have
+enough digits left. They are no proofs: what is left over is some 10⁻⁵⁰.
 """
 
 from __future__ import annotations
