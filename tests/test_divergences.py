@@ -1,4 +1,4 @@
-"""The page of divergences from PyTorch: our numbers are the truth, the tables those of their lists."""
+"""The page of divergences from PyTorch: our numbers are the truth, its tables are the lists."""
 
 from __future__ import annotations
 

@@ -20,9 +20,11 @@ import adjoint as ad
 from adjoint.core.records import record
 from adjoint.testing.certificates import exact
 from adjoint.testing.certificates.exact import Matrix
-from adjoint.testing.certificates.matrix_functions import Function
+from adjoint.testing.certificates.matrix_functions import Function, functions
 from adjoint.testing.certificates.measuring import Cell, Measured, said
 from adjoint.testing.certificates.ways import is_asked, letters
+
+__all__ = ["Function", "functions"]
 
 Array = np.ndarray[Any, Any]
 DTYPES = ("float64", "float32")

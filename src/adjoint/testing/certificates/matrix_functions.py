@@ -1,7 +1,7 @@
 """Functions of matrices with their truths, by other formulas: what `matrices.py` measures.
 
-A function is a number: the sum of the elements of its result, weighted at random. Truths are written
-in the long numbers of `exact.py` and never in our operators.
+A function is a number: the sum of the elements of its result, weighted at random. Truths are
+written in the long numbers of `exact.py` and never in our operators.
 """
 
 from __future__ import annotations
