@@ -140,8 +140,9 @@ class Matrix:
         L, order = [[zero] * n for _ in range(n)], list(range(n))
         for k in range(n):
             pivot = max(range(k, n), key=lambda i: abs(complex(U[i][k])))
-            for rows in (U, L, order):
+            for rows in (U, L):
                 rows[k], rows[pivot] = rows[pivot], rows[k]
+            order[k], order[pivot] = order[pivot], order[k]
             L[k][k] = zero + 1
             for i in range(k + 1, n):
                 L[i][k] = U[i][k] / U[k][k]

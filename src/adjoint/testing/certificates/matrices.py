@@ -14,6 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from zlib import crc32
 
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
+
 import numpy as np
 
 import adjoint as ad

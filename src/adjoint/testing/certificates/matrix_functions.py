@@ -406,7 +406,7 @@ _FUNCTIONS = (
     Function(
         "L and U by lu",
         "linalg_lu",
-        lambda A, W: _of_factors(*ad.linalg.lu(A), W),
+        lambda A, W: _of_factors(ad.linalg.lu(A), W),
         lambda A, W: _of_factors_truly(*A.lu(), W),
         "general",
         _POSITIVE,
@@ -497,7 +497,8 @@ def _lower(A: Matrix) -> Matrix:
     )
 
 
-def _of_factors(P: Any, L: Any, U: Any, W: Any) -> Any:
+def _of_factors(factors: Any, W: Any) -> Any:
+    P, L, U = factors
     return (W * (P @ L)).sum() + (W * U).sum()
 
 
