@@ -16,7 +16,6 @@ from zlib import crc32
 
 # Capitals are matrices here, not constants.
 # pyright: reportConstantRedefinition=false
-
 import numpy as np
 
 import adjoint as ad
