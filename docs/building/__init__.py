@@ -5,6 +5,7 @@
     formulas.py   prints a formula of the table as MathML
     pictures.py   draws a function and its first two derivatives as SVG
     operators.py  writes the pages of operators and families
+    divergences.py   writes the page of differences from PyTorch
     certificates.py  writes the sections and the table of certificates
     charts.py     draws the tables of docs/benchmarks.md
     links.py      checks that every link of the site resolves

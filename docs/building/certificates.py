@@ -92,9 +92,9 @@ def section(operator: str, lines: Lines) -> str:
     heads = "".join(f"<th>{cell}</th>" for cell in head)
     table = f'<table class="docutils numbers"><tr>{heads}</tr>{cells}</table>'
     said = (
-        "<p>Largest error in ulp against proven enclosures, over all ways of computing; of vectors and "
-        "matrices in units of ε times the condition; of formulas without rounding, 0 where SymPy "
-        'proves them (<a href="../certificates.html">how</a>).</p>'
+        "<p>Largest error in ulp against proven enclosures, over all ways of computing; of vectors "
+        "and matrices in units of ε times the condition; of formulas without rounding, 0 where "
+        'SymPy proves them (<a href="../certificates.html">how</a>).</p>'
     )
     box = f'{said}<div class="table-wrapper docutils container">{table}</div>'
     scalar = [one for one in mine if isinstance(one, Subject)]

@@ -4,9 +4,10 @@ A case is a function of `adjoint/testing/certificates/matrices.py` (decompositio
 eigenvalues and singular values that do not depend on the choice of vectors, determinants, inverses,
 factors, norms, exponentials), a random spectrum, and random vectors. Its derivatives along a
 direction, in compositions of modes and sometimes compiled, are compared with the truth. The unit is
-as much as the truth moves when the matrix is rounded: what is computed directly must be right within
-some hundred units, and what goes through eigenvalues or singular values that nearly coincide,
-or factors without full rank, must keep the digits of `DIGITS`. Where a function has no derivative nothing is asked.
+as much as the truth moves when the matrix is rounded: what is computed directly must be right
+within some hundred units, and what goes through eigenvalues or singular values that nearly
+coincide, or factors without full rank, must keep the digits of `DIGITS`. Where a function has no
+derivative nothing is asked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Matrices of numbers with hundreds of digits: by python-flint if it is there, else by mpmath.
 
-Functions of matrices are computed from eigenvalues and vectors in general position: a truth is asked
-for at matrices beside the one in question, whose values differ by 2⁻¹⁰⁰, and 600 bits have enough
-digits left. They are no proofs: what is left over is some 10⁻⁵⁰.
+Functions of matrices are computed from eigenvalues and vectors in general position: a truth is
+asked for at matrices beside the one in question, whose values differ by 2⁻¹⁰⁰, and 600 bits have
+enough digits left. They are no proofs: what is left over is some 10⁻⁵⁰.
 """
 
 from __future__ import annotations
@@ -140,8 +140,9 @@ class Matrix:
         L, order = [[zero] * n for _ in range(n)], list(range(n))
         for k in range(n):
             pivot = max(range(k, n), key=lambda i: abs(complex(U[i][k])))
-            for rows in (U, L, order):
+            for rows in (U, L):
                 rows[k], rows[pivot] = rows[pivot], rows[k]
+            order[k], order[pivot] = order[pivot], order[k]
             L[k][k] = zero + 1
             for i in range(k + 1, n):
                 L[i][k] = U[i][k] / U[k][k]

@@ -23,7 +23,7 @@ from adjoint.graph.ir import Constant, Graph, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.tensor import binding
 from adjoint.testing.certificates import definitions
-from adjoint.testing.certificates.measuring import Cell, Measured
+from adjoint.testing.certificates.measuring import Cell, Measured, said
 from adjoint.testing.certificates.subjects import Subject
 from adjoint.testing.certificates.ways import function_of, slope
 
@@ -79,37 +79,32 @@ def proofs(subject: Subject, orders: int = 2) -> Iterator[Proof]:
         seen: set[tuple[bool, ...]] = set()
         for at in POINTS:
             if subject.low < at < subject.high and at not in subject.kinks:
-                decided, outcome, error = _proof(subject, order, at)
-                if decided not in seen:
-                    seen.add(decided)
-                    yield Proof(subject.title, order, at, outcome, error)
+                world = World(at)
+                try:
+                    found = world.derivative(subject, order)
+                    wanted = sympy().diff(world.definition(subject), world.x, order)
+                except AdjointError as error:  # without a meaning, or not of a single number
+                    yield Proof(subject.title, order, at, said(error), math.nan)
+                    return
+                if tuple(world.decided) not in seen:
+                    seen.add(tuple(world.decided))
+                    yield Proof(subject.title, order, at, *_compared(found, wanted, world))
 
 
-def _proof(subject: Subject, order: int, at: float) -> tuple[tuple[bool, ...], str, float]:
-    world = World(at)
-    try:
-        found = world.derivative(subject, order)
-        true = world.definition(subject)
-    except Unknown as error:
-        return tuple(world.decided), str(error), math.nan
-    wanted = sympy().diff(true, world.x, order)
-    return tuple(world.decided), *_compared(found - wanted, wanted, world)
-
-
-def _compared(difference: Symbol, wanted: Symbol, world: World) -> tuple[str, float]:
-    """How a difference was seen to be nothing, and the error in ulp where it is not."""
+def _compared(found: Symbol, wanted: Symbol, world: World) -> tuple[str, float]:
+    """How two sides were seen to be the same, and the error in ulp where they are not."""
     s = sympy()
-    difference, wanted = s.sympify(difference), s.sympify(wanted)
-    if _simplifies(difference):
+    found, wanted = s.sympify(found), s.sympify(wanted)
+    if _simplifies(found - wanted):
         return "proof", 0.0
     points = [world.at * (1 + s.Rational(k, 1000)) for k in range(-2, 3)]
-    worst, size = (
-        max(abs(s.N(value.subs(world.x, p), DIGITS, maxn=MOST)) for p in points)
-        for value in (difference, wanted)
-    )
+    pairs = [
+        [s.N(side.subs(world.x, p), DIGITS, maxn=MOST) for side in (found, wanted)] for p in points
+    ]
+    worst, size = max(abs(a - b) for a, b in pairs), max(abs(b) for _, b in pairs)
     if worst <= s.Float(10) ** -SAME * size:
         return "digits", 10.0**-SAME * 2**52
-    return "difference", float(worst / size) * 2**52 if size else math.inf
+    return "difference", float(worst / max(size * s.Float(2) ** -52, s.Float(2) ** -1024))
 
 
 def _simplifies(difference: Symbol) -> bool:
