@@ -140,7 +140,7 @@ class Distribution:
         density = name in _DENSITIES
         beyond = (y > upper) | (y == math.inf) if density else y >= upper
         short = (y < lower) | (y == -math.inf)
-        found = self._call(name, ad.where(ad.isinf(y), 0.5, y), shapes)
+        found = self._call(name, ad.where(ad.isfinite(y), y, 0.5), shapes)
         if name in ("pmf", "logpmf"):
             found = ad.where(ad.floor(y) == y, found, below)
         return ad.where(short, below, ad.where(beyond, above, found))
