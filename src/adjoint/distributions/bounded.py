@@ -145,7 +145,7 @@ class Kumaraswamy(TransformedDistribution):
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         inside = (value > 0) & (value < 1)
-        log_rest = log1mexp((self.concentration1 * value.where(inside, 0.5).log()))
+        log_rest = log1mexp(self.concentration1 * value.where(inside, 0.5).log())
         below = -(self.concentration0 * log_rest).expm1()
         return ops.where(inside, below, value.clamp(0, 1))
 
