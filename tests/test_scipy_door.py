@@ -11,7 +11,7 @@ import scipy.stats as theirs
 from scipy.stats._distr_params import distcont
 
 import adjoint as ad
-from adjoint.core.errors import ArgumentError, NotDifferentiable
+from adjoint.core.errors import ArgumentError, NotDifferentiable, ValueRangeError
 from adjoint.scipy import linalg, special, stats
 
 # Distributions with their shapes: those with formulas of other kinds of special functions.
@@ -187,11 +187,6 @@ def test_what_scipy_integrates_says_so_and_names_are_listed() -> None:
 # -- laws of all distributions ---------------------------------------------------------------------
 
 FUNCTIONS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
-# SciPy computes these densities by steps that have no formula: they have values alone.
-BY_STEPS = {
-    "irwinhall", "ksone", "kstwo", "kstwobign", "landau", "levy_stable", "ncf", "nct",
-    "studentized_range",
-}  # fmt: skip
 
 
 def _continuous() -> list[tuple[str, tuple[float, ...]]]:
@@ -257,3 +252,10 @@ def test_tails_of_special_functions_are_not_lost() -> None:
     assert np.isclose(slope(lambda lam: special.boxcox(3.0, lam), 0.0), np.log(3) ** 2 / 2)
     assert np.isclose(float(stats.cauchy.cdf(_double(-1e20))), 1 / (np.pi * 1e20))
     assert np.isclose(float(stats.t.sf(_double(30.0), 3.0)), theirs.t.sf(30.0, 3.0), rtol=1e-13)
+
+
+def test_a_sum_of_probabilities_is_bounded_and_results_are_tensors() -> None:
+    assert type(stats.kappa3.pdf(_double(np.inf), 1.0)) is ad.Tensor
+    assert type(stats.zipf.logpmf(_double(np.nan), 2.0)) is ad.Tensor
+    with pytest.raises(ValueRangeError, match="betabinom.cdf: a sum of"):
+        stats.betabinom.cdf(_double(1e11), 10**12, 2.0, 3.0)
