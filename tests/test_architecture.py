@@ -55,7 +55,7 @@ BELOW: dict[str, tuple[str, ...]] = {
         "doors",
         "absent",
     ),
-    "scipy": ("core", "tensor", "numpy", "absent"),
+    "scipy": ("core", "graph", "transforms", "tensor", "doors", "numpy", "absent"),
     "serialization": ("core", "tensor", "nn", "sparse"),
     "array_api": ("core", "ops", "tensor", "exchange", "functions", "doors", "numpy", "_version"),
     "utils": ("core", "ops", "tensor", "transforms", "exchange", "absent"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 from pathlib import Path
 
 import ml_dtypes
@@ -10,7 +12,10 @@ import mpmath as mp
 import numpy as np
 import pytest
 
+from adjoint import distributions
 from adjoint.core.errors import ArgumentError, TableError
+from adjoint.numpy import reading
+from adjoint.table import TABLE
 from adjoint.testing.certificates import (
     definitions,
     halves,
@@ -136,6 +141,91 @@ def test_a_ledger_is_read_as_it_was_written(tmp_path: Path) -> None:
 )
 def test_a_row_never_gets_worse(before: float, now: float, worse: list[int]) -> None:
     assert ledger.worse((entry(now),), (entry(before),)) == worse
+
+
+# -- what has a certificate ------------------------------------------------------------------------
+
+# What is differentiable in a real argument and has no definition, with the reason.
+WITHOUT = {
+    "complex": "the result is complex",
+    "angle": "piecewise constant for real arguments",
+    "nextafter": "the neighbour of a number is no function of real numbers",
+    "igamma": "gammainc, which has one",
+    "igammac": "gammaincc, which has one",
+    "log_sigmoid": "F.logsigmoid, which has one",
+    "sc.comb": "binom of integers, which has one",
+    "sc.factorial": "gamma(n + 1), which has one",
+    "sc.gammasgn": "piecewise constant",
+    "sc.hyperu": "SciPy's numbers; Arb has no series in balls for it here",
+    "sc.wright_bessel": "neither Arb nor mpmath has it",
+    "sc.multigammaln": "mvlgamma, which has one",
+    **{f"sc.eval_{name}": "the shifted or scaled form of a polynomial that has one"
+       for name in ("chebyc", "chebys", "sh_chebyt", "sh_chebyu", "sh_legendre", "hermitenorm")},
+    **{f"sc.{name}": "another name of a Bessel function that has one"
+       for name in ("jn", "jve", "kn", "yn", "yve")},
+    **{f"sc.{name}": "the operator of that name, which has one"
+       for name in ("log_softmax", "logsumexp", "softmax", "polygamma", "zeta")},
+}  # fmt: skip
+# Densities of vectors and of distributions that are made of others.
+NO_SCALAR = {
+    "Independent", "LKJCholesky", "LogisticNormal", "LowRankMultivariateNormal",
+    "MixtureSameFamily", "Multinomial", "MultivariateNormal", "OneHotCategorical",
+    "OneHotCategoricalStraightThrough", "RelaxedOneHotCategorical", "TransformedDistribution",
+    "Wishart",
+}  # fmt: skip
+# Inverses and probabilities that PowerTransform and others give, or that are tested otherwise.
+BY_OTHERS = {
+    ("InverseGamma", "icdf"): "its gamma distribution has none",
+    ("RelaxedBernoulli", "cdf"): "the base has none",
+    ("RelaxedBernoulli", "icdf"): "the base has none",
+    ("TruncatedNormal", "icdf"): "the inverse of the cdf, which has one",
+}
+
+
+def called() -> set[str]:
+    """Names of functions in the calls of all subjects: "hypot", "special_erf", "sc.boxcox"."""
+    found = (re.findall(r"(?:(\w+)\.)?(\w+)\(", subject.call) for subject in ALL.values())
+    return {subjects.PREFIXES.get(home, "") + name for calls in found for home, name in calls}
+
+
+def test_every_elementwise_row_with_a_derivative_has_a_definition() -> None:
+    rows = {
+        row.name
+        for row in TABLE.rows()
+        if row.archetype.name.startswith("pointwise")
+        if row.differentiable and not row.name.startswith("_")
+    }
+    assert len(rows) > 100
+    assert rows - called() == {name for name in WITHOUT if "." not in name}
+
+
+def test_every_special_function_of_scipy_has_a_definition() -> None:
+    known = called()
+    table = reading.TABLES["special"]
+    aliases = {  # the rows that are an operator, by its name
+        name
+        for name, row in table.items()
+        if not row.signature and {row.expression, row.expression.removeprefix("special_")} & known
+    }
+    missing = {f"sc.{name}" for name in set(table) - aliases} - known
+    assert missing == {name for name in WITHOUT if "." in name}
+
+
+def test_every_scalar_density_probability_and_quantile_has_a_definition() -> None:
+    base = distributions.Distribution
+    calls = (
+        re.match(r"D\.(\w+)\(.*\)\.(log_prob|cdf|icdf)\(", subject.call) for subject in ALL.values()
+    )
+    known = {match.groups() for match in calls if match}
+    every = {
+        (name, method)
+        for name, kind in vars(distributions).items()
+        if inspect.isclass(kind) and issubclass(kind, base) and name not in NO_SCALAR
+        for method in ("log_prob", "cdf", "icdf")
+        if getattr(kind, method) is not getattr(base, method)
+    }
+    assert len(every) > 60
+    assert every - known == set(BY_OTHERS)
 
 
 # -- what is measured ------------------------------------------------------------------------------

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.stats as theirs
+from scipy.stats._distr_params import distcont
 
 import adjoint as ad
-from adjoint.core.errors import ArgumentError, NotDifferentiable
+from adjoint.core.errors import ArgumentError, NotDifferentiable, ValueRangeError
 from adjoint.scipy import linalg, special, stats
 
 # Distributions with their shapes: those with formulas of other kinds of special functions.
@@ -181,3 +182,80 @@ def test_what_scipy_integrates_says_so_and_names_are_listed() -> None:
     assert {"norm", "poisson", "dirichlet"} <= set(dir(stats))
     assert repr(stats.norm) == "<adjoint.scipy.stats.norm>"
     assert np.isclose(special.gammaln(3.0), np.log(2))
+
+
+# -- laws of all distributions ---------------------------------------------------------------------
+
+FUNCTIONS = ("pdf", "logpdf", "cdf", "logcdf", "sf", "logsf")
+
+
+def _continuous() -> list[tuple[str, tuple[float, ...]]]:
+    return [(name, shapes) for name, shapes in distcont if name not in {"levy_stable"}]
+
+
+@pytest.mark.parametrize(("name", "shapes"), _continuous(), ids=lambda v: v if v == str(v) else "")
+def test_functions_of_distributions_are_scipys_and_keep_nan(name: str, shapes: Any) -> None:
+    law, ours = getattr(theirs, name), getattr(stats, name)
+    x = law.ppf([0.01, 0.4, 0.8], *shapes)
+    for function in FUNCTIONS:
+        expected = getattr(law, function)(x, *shapes)
+        assert np.allclose(getattr(ours, function)(_double(x), *shapes), expected, rtol=1e-7)
+        ends = getattr(ours, function)(_double([np.nan, -np.inf, np.inf]), *shapes).numpy()
+        assert np.isnan(ends[0])
+        assert not np.isnan(ends[1:]).any()
+    for function in ("ppf", "isf"):
+        outside = getattr(ours, function)(_double([np.nan, -0.1, 1.1]), *shapes)
+        assert np.isnan(outside.numpy()).all()
+
+
+@pytest.mark.parametrize("name", ["norm", "t", "cauchy", "genextreme", "burr", "skewnorm", "fisk"])
+def test_functions_of_distributions_compile_with_their_gradients(name: str) -> None:
+    shapes = dict(distcont)[name]
+    x = _double(getattr(theirs, name).ppf([0.1, 0.4, 0.8], *shapes))
+    for function in FUNCTIONS:
+        f = lambda v, function=function: getattr(getattr(stats, name), function)(v, *shapes)
+        assert np.allclose(ad.compile(f)(x), f(x), rtol=1e-12)
+        slope = ad.grad(lambda v, f=f: f(v).sum())
+        assert np.allclose(ad.compile(slope)(x), slope(x), rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"), [("t", (3.0,)), ("gennorm", (1.5,)), ("norm", ()), ("pearson3", (0.0,))]
+)
+def test_a_quantile_is_the_inverse_to_third_order(name: str, shapes: tuple[float, ...]) -> None:
+    law = getattr(stats, name)
+    quantile = lambda q: law.ppf(law.cdf(q, *shapes), *shapes)
+    x, one = _double([-0.7, 0.4, 1.3]), ad.ones(3, dtype=ad.float64)
+    derivatives = [quantile]
+    for _ in range(3):
+        derivatives.append(lambda v, f=derivatives[-1]: ad.jvp(f, (v,), (one,))[1])
+    for f, expected in zip(derivatives, (x, 1.0, 0.0, 0.0), strict=True):
+        assert np.allclose(f(x), expected, atol=1e-8)
+
+
+def test_shapes_at_which_formulas_divide_by_zero_have_derivatives() -> None:
+    """c = 0 and skewness 0 are points like others: the slope there is the limit beside."""
+    x = _double([-0.4, 0.3, 0.8])
+    for name in ("genextreme", "genpareto", "pearson3", "skewnorm"):
+        for function in ("logpdf", "cdf"):
+            f = lambda c, n=name, g=function: getattr(getattr(stats, n), g)(ad.abs(x), c).sum()
+            at = float(ad.grad(f)(_double(0.0)))
+            beside = (float(f(_double(1e-3))) - float(f(_double(-1e-3)))) / 2e-3
+            assert np.isclose(at, beside, rtol=1e-4), (name, function)
+
+
+def test_tails_of_special_functions_are_not_lost() -> None:
+    slope = lambda f, x: float(ad.grad(f)(_double(x)))
+    assert np.isclose(slope(special.dawsn, 1e6), -5e-13, rtol=1e-11)
+    third = lambda x: slope(lambda v: ad.grad(ad.grad(special.exprel))(v), x)
+    assert np.isclose(third(1e-8), 0.25)
+    assert np.isclose(slope(lambda lam: special.boxcox(3.0, lam), 0.0), np.log(3) ** 2 / 2)
+    assert np.isclose(float(stats.cauchy.cdf(_double(-1e20))), 1 / (np.pi * 1e20))
+    assert np.isclose(float(stats.t.sf(_double(30.0), 3.0)), theirs.t.sf(30.0, 3.0), rtol=1e-13)
+
+
+def test_a_sum_of_probabilities_is_bounded_and_results_are_tensors() -> None:
+    assert type(stats.kappa3.pdf(_double(np.inf), 1.0)) is ad.Tensor
+    assert type(stats.zipf.logpmf(_double(np.nan), 2.0)) is ad.Tensor
+    with pytest.raises(ValueRangeError, match="betabinom.cdf: a sum of"):
+        stats.betabinom.cdf(_double(1e11), 10**12, 2.0, 3.0)

@@ -145,7 +145,7 @@ class Kumaraswamy(TransformedDistribution):
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         inside = (value > 0) & (value < 1)
-        log_rest = log1mexp((self.concentration1 * value.where(inside, 0.5).log()))
+        log_rest = log1mexp(self.concentration1 * value.where(inside, 0.5).log())
         below = -(self.concentration0 * log_rest).expm1()
         return ops.where(inside, below, value.clamp(0, 1))
 
@@ -328,13 +328,16 @@ class ContinuousBernoulli(Probabilities, ExponentialFamily):
         return x * (_log_integral(self.logits * x) - _log_integral(self.logits)).exp()
 
     def icdf(self, value: Tensor) -> Tensor:
-        """log(1 + u (e^ℓ - 1))/ℓ, for ℓ > 0 by symmetry 1 minus the quantile of 1 - u for -ℓ."""
+        """log(1 + u (e^ℓ - 1))/ℓ; if that is large, by symmetry 1 minus the quantile of 1 - u for
+        -ℓ."""
         logits, probs = self.logits, self.probs
-        u = ops.where(logits > 0, 1 - value, value)
+        straight = value * logits.clamp(max=700).expm1() < 1
+        u = ops.where(straight, value, 1 - value)
+        steep = ops.where(straight, logits, -logits)
         near = (probs > self._lims[0]) & (probs < self._lims[1])
-        steep = -logits.abs().where(~near, 1.0)
-        quantile = ops.where(near, _flat_quantile(-logits.abs(), u), _quantile(steep, u))
-        return ops.where(logits > 0, 1 - quantile, quantile)
+        closed = _quantile(steep.where(~near, 1.0), u)
+        quantile = ops.where(near, _flat_quantile(steep, u), closed)
+        return ops.where(straight, quantile, 1 - quantile)
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
@@ -368,7 +371,7 @@ def _flat_quantile(logits: Tensor, u: Tensor) -> Tensor:
     return total
 
 
-# log(sinh h/h) = Σ cₖ h²ᵏ, cₖ = 2²ᵏ B₂ₖ / (2k (2k)!), which is exact to rounding for |h| < 1/2
+# log(sinh h/h) = Σ cₖ h²ᵏ, cₖ = 2²ᵏ B₂ₖ / (2k (2k)!), which is exact to rounding for |h| < 1/4
 _LOG_SINHC = (
     1 / 6,
     -1 / 180,
@@ -384,9 +387,9 @@ _LOG_SINHC = (
 
 
 def _log_integral(logits: Tensor) -> Tensor:
-    """A(ℓ) = log((e^ℓ - 1)/ℓ) = h + log(sinh h/h), h = ℓ/2, by a series where |h| < 1/2."""
+    """A(ℓ) = log((e^ℓ - 1)/ℓ) = h + log(sinh h/h), h = ℓ/2, by a series where |h| < 1/4."""
     half = logits / 2
-    near = half.abs() < 0.5
+    near = half.abs() < 0.25
     square = half.where(near, 0.0).square()
     series = ops.zeros_like(half)
     for c in reversed(_LOG_SINHC):

@@ -161,6 +161,14 @@ def _tukey_in_shape(p: Tensor, x: Tensor, lam: Tensor) -> Tensor:
     return (high.square() * analytic("exprel", lam * high, 1) - rise) * _tukey(p, lam)
 
 
+def _digamma_difference(z: Tensor, m: Tensor) -> Tensor:
+    """ψ(z + m) - ψ(z), which cancels where m is small beside z."""
+    inside = (z > 0) & (m > 0)
+    u, v = z.where(inside, 1.0), m.where(inside, 1.0)
+    other = digamma(z.where(~inside, 1.0) + m) - digamma(z.where(~inside, 1.0))
+    return ops.where(inside, ops._polygamma_difference(u, v, 0), other)
+
+
 def _binomial(of_n: float, r: Tensor, n: Tensor, k: Tensor) -> Tensor:
     rest = digamma(n - k + 1)
     return r * (digamma(n + 1) - rest if of_n else rest - digamma(k + 1))
@@ -192,7 +200,7 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
     "gamma": (lambda r, x: r * digamma(x),),
     "rgamma": (_reciprocal_gamma,),
     "poch": (
-        lambda r, z, m: r * (digamma(z + m) - digamma(z)),
+        lambda r, z, m: r * _digamma_difference(z, m),
         lambda r, z, m: r * digamma(z + m),
     ),
     "binom": (lambda *a: _binomial(True, *a), lambda *a: _binomial(False, *a)),
@@ -218,17 +226,15 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
         lambda r, x, y: y * _power_less_one(x, y),
         lambda r, x, y: ops.xlogy(ops.pow(x, y), x),
     ),
-    "wrightomega": (lambda r, x: r / (1 + r),),
-    "ndtri_exp": (lambda r, y: ops.exp(y + r * r / 2) * math.sqrt(2 * math.pi),),
+    "wrightomega": (lambda r, x: ops.where(r < 1, r / (1 + r), 1 - 1 / (1 + r)),),
+    "ndtri_exp": (lambda r, y: 1 / ops._log_ndtr_derivative(r, 1),),
     "owens_t": (
         lambda r, h, a: -_density(h) * ops.erf(a * h / math.sqrt(2)) / 2,
         lambda r, h, a: ops.exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a)),
     ),
     # elliptic integrals
     "ellipk": (lambda r, m: _complete(1, m),),
-    "ellipkm1": (
-        lambda r, p: -ops._carlson(ops.zeros_like(p), ops.ones_like(p), p, 0, 0, 1) / 4,
-    ),
+    "ellipkm1": (lambda r, p: -ops._carlson(ops.zeros_like(p), ops.ones_like(p), p, 0, 0, 1) / 4,),
     "ellipe": (lambda r, m: -_complete(-1, m),),
     "ellipkinc": (
         lambda r, phi, m: ops.rsqrt(1 - m * ops.sin(phi) ** 2),

@@ -16,13 +16,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import rv_discrete
 
 import adjoint.numpy as tensors
 from adjoint import doors
-from adjoint.core.errors import NotDifferentiable
+from adjoint.core.errors import NotDifferentiable, ValueRangeError
 from adjoint.graph.callbacks import pure_callback
 from adjoint.numpy import special
-from adjoint.numpy.functions.special import analytic, named
+from adjoint.numpy.functions.special import analytic
+from adjoint.numpy.functions.special import named as named  # a word of laws.txt
 from adjoint.numpy.words import ad
 from adjoint.tensor.arrays import array_of
 from adjoint.tensor.tensor import Tensor
@@ -272,7 +274,9 @@ def by_scipy(law: Any, name: str, logpdf: Callable[..., Tensor] | None) -> Calla
         def theirs(*arrays: Any) -> Any:
             given = np.broadcast_arrays(*(np.asarray(a, np.float64) for a in arrays))
             with np.errstate(all="ignore"):
-                found = getattr(law, f"_{name}")(*(a.reshape(-1) for a in given))
+                method = getattr(law, f"_{name}")
+                method = _summed(law) if method.__func__ is _SUM else method
+                found = method(*(a.reshape(-1) for a in given))
             return np.asarray(found, arrays[0].dtype).reshape(given[0].shape)
 
         like = ad.zeros_like(sum(shapes, start=x).detach())
@@ -297,6 +301,28 @@ def by_scipy(law: Any, name: str, logpdf: Callable[..., Tensor] | None) -> Calla
         return of_x(x, *(_fixed_shape(law.name, name)(s) for s in shapes))
 
     return function
+
+
+_SUM = rv_discrete._cdf  # of probabilities, in one array from the first number on
+_BLOCK, _MOST_TERMS = 1 << 16, 10**8
+
+
+def _summed(law: Any) -> Callable[..., Any]:
+    """The sum of probabilities up to k, a block at a time: memory is bounded."""
+
+    def cdf(k: Any, *shapes: Any) -> Any:
+        found = np.zeros(k.shape)
+        for place, top in enumerate(np.floor(k)):
+            mine = [s[place] for s in shapes]
+            low = float(law._get_support(*mine)[0])
+            if top - low > _MOST_TERMS:
+                raise ValueRangeError(f"{law.name}.cdf: a sum of {top - low + 1:.3g} probabilities")
+            for start in np.arange(low, top + 1, _BLOCK):
+                block = np.arange(start, min(start + _BLOCK, top + 1))
+                found[place] += np.sum(law._pmf(block, *mine))
+        return found
+
+    return cdf
 
 
 def _fixed(shape: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from scipy.stats import rv_continuous, rv_discrete
 
 from adjoint.absent import absent
 from adjoint.core.errors import AdjointError, ArgumentError
-from adjoint.numpy.conversion import Float, floating
+from adjoint.numpy.conversion import Array, Float, floating
 from adjoint.numpy.words import ad
 from adjoint.scipy import laws
 from adjoint.tensor.tensor import Tensor
@@ -140,13 +140,14 @@ class Distribution:
         density = name in _DENSITIES
         beyond = (y > upper) | (y == math.inf) if density else y >= upper
         short = (y < lower) | (y == -math.inf)
-        found = self._call(name, ad.where(ad.isinf(y), 0.5, y), shapes)
+        found = self._call(name, ad.where(ad.isfinite(y), y, 0.5), shapes)
         if name in ("pmf", "logpmf"):
             found = ad.where(ad.floor(y) == y, found, below)
         return ad.where(short, below, ad.where(beyond, above, found))
 
     def _support(self, shapes: list[Tensor]) -> Any:
-        return self._borrow("_get_support")(*shapes)
+        ends = self._borrow("_get_support")(*shapes)
+        return tuple(Array(end) if isinstance(end, Tensor) else end for end in ends)
 
     def _quantile(self, name: str, q: Tensor, shapes: list[Tensor]) -> Tensor:
         """The inverse of a distribution function: the ends of the support at 0 and 1."""
@@ -245,7 +246,7 @@ _BY_OTHERS: dict[str, Callable[[Distribution, Tensor, list[Tensor]], Tensor]] = 
 
 def _truth(value: Any) -> Any:
     """A condition as truth values: SciPy returns 1 where nothing is asked of shapes."""
-    return value.bool() if isinstance(value, Tensor) else bool(np.all(value))
+    return Array(value).bool() if isinstance(value, Tensor) else bool(np.all(value))
 
 
 def _like(value: Any, x: Tensor) -> Tensor:

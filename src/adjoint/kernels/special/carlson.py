@@ -9,7 +9,10 @@ import numpy as np
 from adjoint.kernels.special.common import Array, check_orders, in_double
 
 LEAST = -600.0  # of logarithms of ratios
-TAIL, STEP = 84.0, 0.375  # e^{-42} of the integral lies beyond; the error of the rule is e^{-2π²/STEP}
+TAIL, STEP = (
+    84.0,
+    0.375,
+)  # e^{-42} of the integral lies beyond; the error of the rule is e^{-2π²/STEP}
 
 
 def carlson(x: Array, y: Array, z: Array, i: int, j: int, k: int) -> Array:

@@ -49,12 +49,21 @@ def power_transform(x: Tensor, log: Tensor, exponent: Tensor, y: Tensor) -> Tens
     return ad.where(close, near, (ad.pow(ad.where(close, 1.0, x), rest) - 1) / rest)
 
 
-def inverse_power_transform(x: Tensor, y: Tensor) -> Tensor:
-    """(1 + xy)^(1/y), and eˣ where y is 0."""
+def beta_of_odds(a: Tensor, b: Tensor, p: Tensor, q: Tensor) -> Tensor:
+    """I(a, b) at p/(p + q), by the smaller fraction."""
+    low, whole = p < q, p + q
+    below = ad.special_betainc(a, b, ad.where(low, p / whole, 0.25))
+    return ad.where(low, below, named("betaincc", b, a, ad.where(low, 0.25, q / whole)))
+
+
+def inverse_power_transform(x: Tensor, y: Tensor, less: int) -> Tensor:
+    """(1 + xy)^(1/y), and eˣ where y is 0, less 0 or 1."""
     shift = x * y
     close = ad.abs(shift) < 0.5
-    near = ad.exp(x * analytic("log1prel", ad.where(close, shift, 0.0)))
-    return ad.where(close, near, ad.pow(ad.where(close, 1.0, 1 + shift), 1 / ad.where(close, 1.0, y)))
+    exponent = x * analytic("log1prel", ad.where(close, shift, 0.0))
+    near = ad.expm1(exponent) if less else ad.exp(exponent)
+    far = ad.pow(ad.where(close, 1.0, 1 + shift), 1 / ad.where(close, 1.0, y)) - less
+    return ad.where(close, near, far)
 
 
 def relative_entropy(x: Tensor, y: Tensor) -> Tensor:

@@ -264,11 +264,14 @@ def elliprf(x: Any, y: Any, z: Any) -> Any:
 def owens_t(h: Any, a: Any) -> Any:
     """T(h, a), by its integral over a, or in a by its slope."""
     acb, pi = flint().acb, flint().arb.pi()
-    density = lambda w, t: (-w * w * (1 + t * t) / 2).exp() / (1 + t * t) / (2 * acb(pi))
-    of = lambda w, b: acb.integral(lambda t, _: density(acb(w), t), 0, acb(b)).real
+    w, b = constant(h), constant(a)
+    density = lambda t: (-w * w * (1 + t * t) / 2).exp() / (1 + t * t) / (2 * acb(pi))
+    value = acb.integral(lambda t, _: density(t), 0, acb(b)).real
     if isinstance(h, flint().arb_series):
-        return stepped(lambda w: of(w, number(a)), h)
-    return stepped(lambda b: of(number(h), b), a)
+        slope = -exp(-h * h / 2) * erf(b * h / number(2).sqrt()) / (2 * (2 * pi).sqrt())
+    else:
+        slope = exp(-w * w * (1 + a * a) / 2) / (1 + a * a) / (2 * pi)
+    return series([value, *(slope[k] / (k + 1) for k in range(ORDERS - 1))])
 
 
 def expn(n: Any, s: Any) -> Any:
