@@ -46,6 +46,12 @@ def through_eig(a: Any) -> Any:
     return ad.real((WEIGHTS * (V @ ad.diag(w**2) @ ad.linalg.inv(V))).sum())
 
 
+def product(first: Any, *others: Any) -> Any:
+    for other in others:
+        first = first @ other
+    return first
+
+
 # name: the row, a function through it, the same function without it, and where
 CASES: dict[str, tuple[str, Function, Function, list[Any]]] = {
     "eigvalsh": (
@@ -72,6 +78,14 @@ CASES: dict[str, tuple[str, Function, Function, list[Any]]] = {
         "linalg_eig.default", through_eig, lambda a: (WEIGHTS * (a @ a)).sum(),
         [EYE, DEFECTIVE, REGULAR],
     ),
+    "qr": (
+        "linalg_qr.default", lambda a: (WEIGHTS * product(*ad.linalg.qr(a)) ** 2).sum(),
+        lambda a: (WEIGHTS * a**2).sum(), [EYE, ZERO, REGULAR],
+    ),
+    "lu": (
+        "linalg_lu_factor_ex.default", lambda a: (WEIGHTS * product(*ad.linalg.lu(a)) ** 2).sum(),
+        lambda a: (WEIGHTS * a**2).sum(), [EYE, ZERO, REGULAR],
+    ),
     "norm": (
         "linalg_vector_norm.default", lambda a: ad.linalg.vector_norm(a) ** 4,
         lambda a: (a * a).sum() ** 2, [ZERO, REGULAR],
@@ -84,6 +98,10 @@ CASES: dict[str, tuple[str, Function, Function, list[Any]]] = {
     "hypot": (
         "hypot.default", lambda a: (ad.hypot(a[0], a[1]) ** 2 * WEIGHTS[0]).sum(),
         lambda a: ((a[0] ** 2 + a[1] ** 2) * WEIGHTS[0]).sum(), [ZERO, EYE, REGULAR],
+    ),
+    "abs": (
+        "abs.default", lambda a: (WEIGHTS * a.abs() ** 4 + a.abs() ** 2).sum(),
+        lambda a: (WEIGHTS * a**4 + a**2).sum(), [ZERO, EYE, REGULAR],
     ),
     "std": (
         "std.correction", lambda a: (a.std(1) ** 2 * WEIGHTS[0]).sum(),

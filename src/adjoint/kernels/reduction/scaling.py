@@ -26,7 +26,7 @@ def is_safe(sums: Array, safe: tuple[float, float] | None = None) -> bool:
         return bool(least < sums < most)
     if sums.size <= _FEW:  # Python is quicker
         numbers = sums.ravel().tolist()
-        return not numbers or (min(numbers) > least and max(numbers) < most)
+        return all(least < number < most for number in numbers)
     lowest, highest = np.minimum.reduce(sums, None), np.maximum.reduce(sums, None)
     return bool(lowest > least and highest < most)
 
