@@ -1,16 +1,14 @@
-"""A number that stands for an infinitely small one: 1 + δ = 1, and δ² is still there.
+"""A number that stands for an infinitely small one, kept apart from finite ones: iδ.
 
-δ is a power of two, so dividing by it and multiplying with it rounds nothing.
+δ is a power of two, so dividing by it and multiplying with it rounds nothing; and what is added to
+a finite number stands beside it in the imaginary part, where it keeps all its digits.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-
-from adjoint.core.dtypes import bfloat16
 
 
 class Kinks:
@@ -21,25 +19,18 @@ class Kinks:
 
 kinks = Kinks()
 
-_EXPONENTS = {
-    np.dtype(np.float64): -200,
-    np.dtype(np.float32): -100,
-    bfloat16.np: -100,
-}
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def infinitesimal(dtype: np.dtype[Any]) -> float:
-    """δ in the precision of a real dtype; 0 where there is no room for it (float16).
-
-    >>> 1 + infinitesimal(np.dtype(np.float64)) == 1
-    True
-    """
-    exponent = _EXPONENTS.get(dtype)
-    return 0.0 if exponent is None else math.ldexp(1.0, exponent)
+    """δ in the precision of a dtype: a number of complex64, too, if it is less than float64."""
+    return 2.0**-200 if dtype.char in "dD" else 2.0**-100
 
 
 def nearby(values: Array) -> Array:
-    """The same numbers, with δ in place of 0."""
-    return np.where(values == 0, values.dtype.type(infinitesimal(values.dtype)), values)
+    """The same numbers as complex ones, with iδ in place of 0.
+
+    >>> nearby(np.array([0.0, 2.0])) == [2**-200 * 1j, 2]
+    array([ True,  True])
+    """
+    return np.where(values == 0, np.complex128(1j * infinitesimal(values.dtype)), values)

@@ -28,7 +28,6 @@ class State:
     hooks_refused: str = ""  # why saved-tensor hooks may not be used now
     passes: tuple[Any, ...] = ()  # the backward passes under way, innermost last
     at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in tensor/limits.py
-    first_pass: bool = True  # whether the backward pass under way computes a first derivative
     levels: tuple[Any, ...] = ()  # the open transforms, outermost first
     differentiating: int = 0  # how many of all open transforms differentiate
     orders: int = 0  # how many grad and vjp are open on the eager tape

@@ -132,6 +132,16 @@ def inverse_power(self: Any, other: Any, n: int, sine: bool) -> Any:
     return result.masked_fill(idle, 0)
 
 
+def hypot_nearby(self: Any, other: Any) -> Any:
+    """√(x² + y²), of numbers that have an infinitely small part; no modulus of complex ones."""
+    return (self * self + other * other).sqrt()
+
+
+def abs_nearby(self: Any) -> Any:
+    """±x, the same of infinitely small numbers as above 0."""
+    return ops.where(self.real < 0, -self, self)
+
+
 # --- slopes --------------------------------------------------------------------------------------
 
 

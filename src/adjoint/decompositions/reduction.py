@@ -245,8 +245,20 @@ def vector_norm(
 
 
 def nearby(self: Tensor) -> Tensor:
-    """δ in place of 0."""
-    return self.masked_fill(self == 0, infinitesimal(self.dtype.np))
+    """The same numbers as complex ones, with iδ in place of 0."""
+    wide = self.to(dtypes.complex128)
+    return wide + (self == 0).to(dtypes.complex128) * (1j * infinitesimal(self.dtype.np))
+
+
+def length_nearby(self: Tensor, ord: Any, dim: Dims, keepdim: bool, dtype: Any) -> Tensor:
+    """√Σ x², of numbers that have an infinitely small part; it is no modulus of complex ones."""
+    return (self * self).sum(dim, keepdim).sqrt()
+
+
+def std_nearby(self: Tensor, dim: Dims, correction: Any, keepdim: bool) -> Tensor:
+    """The same of x - mean."""
+    away = self - self.mean(dim, True)
+    return ((away * away).sum(dim, keepdim) / _degrees(self, dim, correction)).sqrt()
 
 
 def named_norm(

@@ -13,6 +13,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
+from adjoint.ops.kinks import may_be_near
 
 Tensor = Any
 Scalar = bool | int | float | complex
@@ -85,16 +86,16 @@ def finite_length(length: Tensor) -> Tensor:
 
 def hypot_vjp(grad: Tensor, self: Tensor, other: Tensor, result: Tensor) -> Tensor:
     """x ȳ/r. At the origin r may be infinitely small, and the slope of this is that of x alone."""
-    origin = (self == 0) & (other == 0)
-    there = self * ops._finite_quotient(grad, result)
-    return ops.where(origin, there, ops._hypot_slope(grad, self, other))
+    if may_be_near(result):
+        return ops._directed(self, grad, result.conj())
+    return ops._hypot_slope(grad, self, other)
 
 
 def hypot_jvp(tangent: Tensor, self: Tensor, other: Tensor, result: Tensor) -> Tensor:
     """ẋ x/r. At the origin the slope of this, 1/r, is infinite until something makes it finite."""
-    origin = (self == 0) & (other == 0)
-    there = ops._quotient(self, result) * tangent
-    return ops.where(origin, there, ops._hypot_slope(tangent, self, other))
+    if may_be_near(result):
+        return ops._directed(tangent, self, result)
+    return ops._hypot_slope(tangent, self, other)
 
 
 def hypot_curvature(factor: Tensor, self: Tensor, other: Tensor) -> Tensor:
@@ -109,8 +110,19 @@ def length_or_one(self: Tensor, other: Tensor) -> Tensor:
     return self.masked_fill(origin, 1).hypot(other.masked_fill(origin, 1))
 
 
-def abs_jvp(self_p: Tensor, self_t: Tensor) -> Tensor:
-    """Re(conj(sgn z) ż)."""
+def abs_vjp(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    """z ȳ/|z|, where |z| may be infinitely small: then it is complex."""
+    if not may_be_near(result):
+        return grad * self.sgn()
+    ratio = ops._quotient(grad, result.conj())
+    return self * (ratio.real if self.is_complex() else ratio)
+
+
+def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
+    """Re(conj(z) ż)/|z|."""
+    if may_be_near(result):
+        along = self_p.conj() * self_t
+        return ops._quotient(along.real if self_p.is_complex() else along, result)
     if self_p.is_complex():
         return (self_p.sgn().conj() * self_t).real
     return self_p.sgn() * self_t

@@ -12,7 +12,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.shapes import Shape, wrap_dims
-from adjoint.ops.kinks import without_infinite
+from adjoint.ops.kinks import may_be_near
 
 Tensor = Any
 Dims = Shape | None
@@ -52,14 +52,11 @@ def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: b
 
 
 def length_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    """x̄ = x ȳ/y, for p = 2."""
-    return ops._length_backward(without_infinite(grad, result), self, result, dim, keepdim)
-
-
-def directed_vjp(grad: Tensor, self: Tensor, norm: Tensor) -> Tensor:
-    """The gradient of a · (b / c) in b."""
-    finite = without_infinite(grad, norm, self)
-    return ops._directed(finite, self.conj(), norm.conj())
+    """x̄ = x ȳ/y, for p = 2. Where y may be infinitely small it is complex."""
+    if not may_be_near(result):
+        return ops._length_backward(grad, self, result, dim, keepdim)
+    ratio = ops._unreduce(ops._quotient(grad, result.conj()), dim, self.shape, keepdim)
+    return self * (ratio.real if self.is_complex() else ratio)
 
 
 def vector_norm_vjp(
@@ -75,6 +72,8 @@ def vector_norm_jvp(
 ) -> Tensor:
     """ẏ = Re Σ conj(∂‖x‖/∂x) ẋ; for p = 2 that is Re⟨x, ẋ⟩/‖x‖."""
     if p == 2:
+        if may_be_near(result):
+            return ops._quotient(_inner(self_p, self_t, dim, keepdim), result)
         norm = ops._unreduce(result, dim, self_p.shape, keepdim)
         along = ops._directed(self_t, self_p.conj(), norm)
         return (along.real if along.is_complex() else along).sum(dim, keepdim)
@@ -124,7 +123,9 @@ def std_vjp(
     grad: Tensor, self: Tensor, result: Tensor, dim: Dims, correction: float | None, keepdim: bool
 ) -> Tensor:
     """x̄ = (x - mean) ȳ / ((n - correction) y)."""
-    scaled = without_infinite(grad, result) * spread(self.shape, dim, correction)
+    scaled = grad * spread(self.shape, dim, correction)
+    if may_be_near(result):
+        return length_vjp(scaled, self - self.mean(dim, True), result, dim, keepdim)
     return ops._std_backward(scaled, self, result, dim, keepdim)
 
 

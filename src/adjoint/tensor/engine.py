@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.infinitesimal import kinks
 from adjoint.core.places import inherited
 from adjoint.core.state import OFF, changed, current, state
 from adjoint.tensor import hooks, passes, paths, zeros
@@ -26,7 +25,7 @@ from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.observe import PACKED, unpacked_once
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.queue import Queue
-from adjoint.tensor.tape import KEEPS, SELECTS, Leaf, Node, next_sequence, node_of
+from adjoint.tensor.tape import KEEPS, SELECTS, Leaf, Node, node_of
 from adjoint.tensor.tensor import is_plain
 from adjoint.tensor.zeros import Zeroed
 
@@ -124,35 +123,15 @@ class Run:
                     callback()
 
     def _run_all(self, plain: bool) -> None:
-        if kinks.met:
-            self._run_after_kink(plain)
-        elif plain:
+        if plain:
             self._run_plain()
         else:
             self._run()
         self.ends.settle()
 
-    def _run_after_kink(self, plain: bool) -> None:
-        """Tell the formulas of norms if this is a first derivative: Note [Kinks] in limits.py.
-
-        It is not if it passes nodes that were made by a backward pass.
-        """
-        start = next_sequence()
-        try:
-            with changed(first_pass=self.how.level is None):
-                if plain and not passes.any_recorded():
-                    self._run_plain()
-                else:
-                    self._run(until=passes.was_made_by_backward)
-            with changed(first_pass=False):
-                self._run()
-        finally:
-            if self.records:
-                passes.remember(start)
-
-    def _run(self, until: Callable[[Node], bool] | None = None) -> None:
+    def _run(self) -> None:
         heap, buffers = self.queue.heap, self.queue.buffers
-        while heap and not (until is not None and until(heap[0][1])):
+        while heap:
             node = heapq.heappop(heap)[1]
             self.step(node, buffers.pop(node))
 

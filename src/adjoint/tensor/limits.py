@@ -1,14 +1,15 @@
 """Values at a kink, and what derivatives see there: the same computation infinitely near it.
 
 Note [Kinks]: y = ‖x‖ has no derivative at 0, but ‖x‖² has, and its Hessian is 2I. The formulas
-lose that: x̄ = x ȳ/y is 0 · 0/0. They would not at √(‖x‖² + δ²) with a small δ: there y = δ, ȳ = 2δ,
-and ȳ/y = 2 whatever δ is. So where a row with the column `kink` gives 0, a tensor of `LIMITS` goes
-on instead. Its value is 0, and whatever is shown or compared is computed from that; beside it, one
-is computed with δ = 2⁻²⁰⁰, and derivatives are those of the latter. They are the same in every
-mode, since it is an ordinary tensor that any transform differentiates. What comes out of a
-derivative is its standard part: infinitely small differences are dropped, and where it is infinite
-(the Hessian of ‖x‖ itself) that of the exact computation stands, which has the subgradient 0. What
-lies beside the leading power of δ is lost: third and higher derivatives hold for powers of norms.
+lose that: x̄ = x ȳ/y is 0 · 0/0. They would not if y were infinitely small: ȳ/y = 2y/y is 2 whatever
+y is. So where a row with the column `kink` gives 0, a tensor of `LIMITS` goes on instead. Its value
+is 0, and whatever is shown or compared is computed from that; beside it, one is computed with iδ
+for 0, where δ = 2⁻²⁰⁰, and derivatives are those of the latter. They are the same in every mode,
+since it is an ordinary tensor that any transform differentiates. Beside a finite number the
+infinitely small part stands in the imaginary part and loses no digit: (1 + y) exp(-y) has the slope
+-y, after 1 is taken from 1. Operators that know no complex numbers: beside.py. What comes out of a
+derivative is the real part; where it is infinite (the Hessian of ‖x‖ itself) that of the exact
+computation stands, which has the subgradient 0. A real tensor takes the real part of a gradient.
 
 In a graph values are not known, so `near` is computed always, but only for second derivatives.
 Matrices with repeated eigenvalues are approached by many matrices in place of one δ: fans.py.
@@ -19,34 +20,28 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.infinitesimal import infinitesimal, kinks, nearby
-from adjoint.core.remembering import remembered
-from adjoint.core.state import changed, current
+from adjoint.core.state import current
 from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, packet
 from adjoint.table import formula as language
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, views
+from adjoint.tensor.beside import EXACT, LIMIT, NEAR, at_kink, at_kinks, beside
 from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.tape import Node
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
-LIMIT, NEAR, EXACT = 0, 1, 2  # at a kink: 0 with a tensor near it, δ in place of 0, or 0
-
-
-def at_kinks(choice: int) -> changed:
-    """Compute with δ in place of 0, or with 0 alone, in a block."""
-    return changed(at_kinks=choice)
-
 
 def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
     """`out`, the result of an operator with a kink at 0; with the result near it if it is there."""
-    if out.value.all() or not infinitesimal(out.value.dtype):
+    if out.value.all():
         return out
     with at_kinks(NEAR):
         near = op.call(list(values))
@@ -62,7 +57,7 @@ def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
         return run(op, values)
     with at_kinks(EXACT):
         out = run(op, values)
-    if out.value.all() or not infinitesimal(out.value.dtype):
+    if out.value.all():
         return out
     with at_kinks(NEAR):
         return _limit(out, [run(op, values)])
@@ -70,7 +65,7 @@ def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
 
 def _limit(exact: Any, near: Sequence[Any]) -> Any:
     """A tensor that shows `exact` and differentiates as the one near it."""
-    if np.array_equal(exact.value, near[0].value, equal_nan=True):
+    if near[0].dtype is exact.dtype and np.array_equal(exact.value, near[0].value, equal_nan=True):
         return near[0]
     tensor = new_tensor(LIMITS, exact.value, near[0].edge)
     tensor.beside = near
@@ -105,25 +100,37 @@ class _Pairs(Home):
             return self.settle(self.exact(values[0]), values[0].beside, values[1])
         if op.row.archetype.name == "creation":  # zeros_like: depends on no value
             return op.call(_each(self.exact, values))
-        return self._both(op.call, values)
+        if op.row.decompose and not op.row.reverse and not op.row.forward:
+            return binding.decomposition(op.row)(*values)
+        return self._both(op.call, values, partial(beside, op, self.pair))
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """A function with a derivative of its own: that of `near`."""
-        return self._both(lambda values: function.apply(*values, **keywords), list(args))
+        run = lambda values: function.apply(*values, **keywords)
+        return self._both(run, list(args), lambda values, _: run(values))
 
-    def _both(self, run: Callable[[list[Any]], Any], values: list[Any]) -> Any:
+    def _both(
+        self,
+        run: Callable[[list[Any]], Any],
+        values: list[Any],
+        run_near: Callable[[list[Any], list[Any]], Any],
+    ) -> Any:
+        exacts = _each(self.exact, values)
         with at_kinks(EXACT):
-            exact = run(_each(self.exact, values))
+            exact = run(exacts)
         if not _is_differentiable(exact):
             return exact
-        with at_kinks(NEAR):
-            near = [run(each) for each in self.near(values)]
+        near = run_near(self.near(values)[0], exacts)
         if isinstance(exact, (tuple, list)):
-            return type(exact)([self._result(e, n) for e, *n in zip(exact, *near, strict=True)])
+            return type(exact)([self._result(e, n) for e, n in zip(exact, near, strict=True)])
         return self._result(exact, near)
 
-    def _result(self, exact: Any, near: Sequence[Any]) -> Any:
-        return self.joined(exact, near) if _is_differentiable(exact) else exact
+    def pair(self, exact: Any, near: Any) -> Any:
+        """A tensor and what stands beside it as one."""
+        return self.joined(exact, [near])
+
+    def _result(self, exact: Any, near: Any) -> Any:
+        return self.joined(exact, [near]) if _is_differentiable(exact) else exact
 
     def settle(self, exact: Any, near: Sequence[Any], derivative: bool) -> Any:
         """A value or a derivative as it leaves a transform."""
@@ -171,7 +178,7 @@ class LimitInterpreter(_Pairs):
         return super().detach(tensor)
 
     def left(self, exact: Any, near: Sequence[Any]) -> Any:
-        return _like(near[0], exact.value)
+        return _like(_as_real(near[0], exact), exact.value)
 
 
 class NearLevel(_Pairs, Level):
@@ -221,8 +228,9 @@ class NearLevel(_Pairs, Level):
     def left(self, exact: Any, near: Sequence[Any]) -> Any:
         (one,) = near
         if one.requires_grad:  # the graph will be differentiated: the history of what is near
-            shown = exact.detach() + (one - one.detach())
-            return packet("where")(is_finite(one), shown, exact)
+            slope = _as_real(one, exact)
+            shown = exact.detach() + (slope - slope.detach())
+            return packet("where")(is_finite(one, exact), shown, exact)
         return exact
 
 
@@ -242,23 +250,6 @@ def approach_traced(level: Level, op: Operator, values: list[Any], out: Any) -> 
     if current().at_kinks == EXACT or order < 2 or not at_kink(op, values):
         return out
     return NearLevel(level).joined(out, [packet("_nearby")(out)])
-
-
-def at_kink(op: Operator, values: list[Any]) -> bool:
-    """Whether an operator with these arguments has a kink where it is 0: norms with p = 2 have."""
-    if "kink" not in op.row.texts:
-        return False
-    test, places = _kink(op.row)
-    return bool(test(*[values[i] for i in places]))
-
-
-@remembered
-def _kink(row: Row) -> tuple[Callable[..., Any], tuple[int, ...]]:
-    """The condition of the column `kink` as a function, and the places of its arguments."""
-    condition = language.parse(row.texts["kink"], row.place("kink"), set())
-    names = tuple(sorted(condition.names & set(row.schema.names)))
-    test = binding.bind(condition, "kink", names, raw=False, key=row.prepared_key("kink"))
-    return test, tuple(row.schema.names.index(n) for n in names)
 
 
 # ---- the eager function of an operator with a kink: pieces of its text ---------------------------
@@ -317,7 +308,7 @@ def _protect(tensor: Any) -> None:
 def _settled(value: Any) -> Any:
     """The tensor itself, from now on an ordinary one."""
     if _is_of_limits(value):
-        _take_home(value, value.beside[0])
+        _take_home(value, _as_real(value.beside[0], value))
     return value
 
 
@@ -343,14 +334,20 @@ def _is_differentiable(results: Any) -> bool:
 
 def standard_part(exact: Any, near: Sequence[Any]) -> Any:
     """What is near without what is infinitely small; `exact` where it is infinite."""
-    shown = near[0].detach()
-    change = (shown - exact).abs() > _SMALL * infinitesimal(shown.dtype.to_real().np)
-    return packet("where")(is_finite(shown) & change, shown, exact)
+    shown = _as_real(near[0].detach(), exact)
+    change = (shown - exact).abs() > _SMALL * infinitesimal(exact.dtype.np)
+    return packet("where")(is_finite(near[0], exact) & change, shown, exact)
 
 
-def is_finite(near: Any) -> Any:
+def _as_real(near: Any, exact: Any) -> Any:
+    """What is near a real tensor without what is infinitely small."""
+    shown = near.real if near.is_complex() and not exact.is_complex() else near
+    return shown if shown.dtype is exact.dtype else shown.to(exact.dtype)
+
+
+def is_finite(near: Any, exact: Any) -> Any:
     """Which elements stay finite as δ goes to 0."""
-    return near.detach().abs() < 1 / math.sqrt(infinitesimal(near.dtype.to_real().np))
+    return near.detach().abs() < 1 / math.sqrt(infinitesimal(exact.dtype.np))
 
 
 _SMALL = 1024  # multiples of δ up to this one are infinitely small
@@ -384,5 +381,5 @@ def settle(tensor: Any, derivative: bool) -> Any:
 def ordinary(tensor: Any) -> Any:
     """A tensor without what is beside its kink: its value, with its history and tangent."""
     if _is_of_limits(tensor):
-        return _like(tensor.beside[0], tensor.value)
+        return _like(_as_real(tensor.beside[0], tensor), tensor.value)
     return tensor

@@ -10,12 +10,11 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from adjoint.core.errors import GradError
 from adjoint.core.state import current
-from adjoint.tensor.tape import Node, next_sequence
+from adjoint.tensor.tape import Node
 
 _LEVELS_OF_A_THREAD = 24  # each takes some ten to twenty frames of Python's thousand
 
@@ -79,24 +78,3 @@ def _on_new_thread(function: Callable[[], None]) -> None:
     thread.join()
     if failures:
         raise failures[0]
-
-
-# the numbers of the nodes that recorded passes of this context made: (first, last) of each pass
-_made: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("adjoint recorded passes", default=())
-
-
-def was_made_by_backward(node: Node) -> bool:
-    """Whether a node was recorded during a backward pass."""
-    made = _made.get()
-    sequence = node.sequence
-    return bool(made) and sequence < made[-1][1] and any(a < sequence < b for a, b in made)
-
-
-def remember(start: int) -> None:
-    """Note that a pass recorded the nodes since `start`."""
-    _made.set((*_made.get()[-_REMEMBERED:], (start, next_sequence())))
-
-
-def any_recorded() -> bool:
-    """Whether a pass of this context was recorded."""
-    return bool(_made.get())

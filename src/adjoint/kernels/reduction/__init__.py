@@ -29,7 +29,6 @@ from adjoint.kernels.reduction.norms import (
     directed,
     exp_difference,
     exp_shares,
-    finite_quotient,
     length_backward,
     logsumexp,
     quotient,

@@ -10,10 +10,8 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.dtypes import FLOAT, DType
 from adjoint.core.errors import DtypeError, ShapeError
-from adjoint.core.infinitesimal import infinitesimal, kinks
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import reduced, wrap_dims
-from adjoint.core.state import current
 from adjoint.kernels.reduction import scaling
 from adjoint.kernels.reduction.common import (
     Array,
@@ -126,19 +124,6 @@ def _ratio(grad: Array, result: Array) -> Array | None:
 
 _FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
 _RATIOS = {t.np: (float(dtypes.finfo(t).tiny), float(dtypes.finfo(t).max)) for t in _FLOATS}
-
-
-def finite_quotient(self: Array, other: Array) -> Array:
-    """a / b, and 0 where b is 0; in a first derivative also where b is infinitely small and a not.
-
-    A first backward pass has no end at which an infinite derivative could be told from a finite
-    one, so it is told here. Later ones pass infinite numbers on the way to finite ones.
-    """
-    skip = other == 0
-    if kinks.met and current().first_pass:
-        limit = infinitesimal(other.real.dtype)
-        skip = skip | ((other == limit) & (np.abs(self) >= math.sqrt(limit)))
-    return _divided(self, other, skip)
 
 
 def _divided(self: Array, other: Array, skip: Array) -> Array:

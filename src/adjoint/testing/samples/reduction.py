@@ -97,7 +97,7 @@ def other_factors(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([0.0, 2.0, 0.0, 3.0]), 0, name="two zeros")
 
 
-@sampler("_quotient", "_finite_quotient")
+@sampler("_quotient")
 def quotients(make: Make) -> Iterator[Sample]:
     yield Sample(make(3, 4), make(4), name="broadcast")
     yield Sample(make(2), make.like([0.0, 2.0]), kink=True, name="zero")

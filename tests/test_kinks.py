@@ -1,0 +1,102 @@
+"""At a kink derivatives are those of the same function infinitely near it, in every mode.
+
+What is infinitely small is kept apart from finite numbers: where a polynomial or exp of a length
+takes 1 from 1, the part that is left has all its digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from tests.test_linalg import SECOND_ORDER
+
+Function = Callable[[Any], Any]
+
+ROOT3, ROOT5 = math.sqrt(3), math.sqrt(5)
+POINT = np.array([0.5, -2.0])
+I = np.eye(2)
+softplus = ad.nn.functional.softplus
+
+
+def distance(x: Any) -> Any:
+    return (x - ad.tensor(POINT).to(x.dtype)).norm()
+
+
+def distance_by_cdist(x: Any) -> Any:
+    return ad.cdist(x[None], ad.tensor(POINT[None]).to(x.dtype))[0, 0]
+
+
+def matern3(r: Any) -> Any:
+    return (1 + ROOT3 * r) * ad.exp(-ROOT3 * r)
+
+
+def matern5(r: Any) -> Any:
+    return (1 + ROOT5 * r + 5 / 3 * r * r) * ad.exp(-ROOT5 * r)
+
+
+# A function, a place, and its Hessian there.
+CASES: dict[str, tuple[Function, Any, Any]] = {
+    "matern 3/2": (lambda x: matern3(distance(x)), POINT, -3 * I),
+    "matern 5/2": (lambda x: matern5(distance(x)), POINT, -5 / 3 * I),
+    "matern 5/2 of cdist": (lambda x: matern5(distance_by_cdist(x)), POINT, -5 / 3 * I),
+    "matern 3/2, short": (lambda x: matern3(distance(x) * 1e5), POINT, -3e10 * I),
+    "rational": (lambda x: 1 / (1 + distance(x) ** 2), POINT, -2 * I),
+    "cos": (lambda x: distance(x).cos(), POINT, -I),
+    "log1p": (lambda x: distance(x).log1p() - distance(x), POINT, -I),
+    "norm inside a polynomial": (lambda x: (x.norm() + 1) ** 2 - 2 * x.norm(), 0 * POINT, 2 * I),
+    "norm of norms": (lambda x: ad.stack([x.norm(), x.norm()]).norm() ** 2, 0 * POINT, 4 * I),
+    "abs": (lambda x: (x.abs() ** 2).sum(), 0 * POINT, 2 * I),
+    "abs by abs": (lambda x: (x.abs() * x.abs()).sum(), 0 * POINT, 2 * I),
+    "norm of abs": (lambda x: x.abs().norm() ** 2, 0 * POINT, 2 * I),
+    "cosh of abs": (lambda x: x.abs().cosh().sum(), 0 * POINT, I),
+    "without complex kernels": (
+        lambda x: (2 * softplus(x.abs()) - x.abs()).sum(),
+        0 * POINT,
+        I / 2,
+    ),
+    "log cosh": (lambda x: (x.abs() + softplus(-2 * x.abs())).sum(), 0 * POINT, I),
+    "complex abs": (lambda x: ad.complex(x[0], x[1]).abs() ** 2, 0 * POINT, 2 * I),
+    "power of a spectrum": (lambda x: (ad.fft.fft(x).abs() ** 2).sum(), 0 * POINT, 4 * I),
+    "hypot": (lambda x: (1 + ad.hypot(x[0], x[1])).log() - ad.hypot(x[0], x[1]), 0 * POINT, -I),
+    "std": (lambda x: (1 + x.std()) ** 2 - 2 * x.std(), 0 * POINT + 1, 2 * I - 1),
+}
+
+
+def on_the_tape(f: Function, x: Any) -> Any:
+    y = x.clone().requires_grad_()
+    (first,) = ad.autograd.grad(f(y), [y], create_graph=True)
+    return ad.stack([ad.autograd.grad(g, [y], retain_graph=True)[0] for g in first])
+
+
+WAYS: dict[str, Callable[[Function, Any], Any]] = {
+    **{name: lambda f, x, way=way: way(f)(x) for name, way in SECOND_ORDER.items()},
+    "tape": on_the_tape,
+    "compiled": lambda f, x: ad.compile(ad.hessian(f))(x),
+    "traced": lambda f, x: ad.trace(ad.hessian(f), x)(x),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", CASES)
+def test_second_derivatives_at_a_kink_are_those_near_it(name: str, way: str, dtype: str) -> None:
+    f, at, true = CASES[name]
+    x = ad.tensor(at, dtype=getattr(ad, dtype))
+    found = WAYS[way](f, x)
+    assert found.dtype is x.dtype
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    np.testing.assert_allclose(found.numpy(), true, tolerance, tolerance * np.abs(true).max())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_infinite_leaves_the_rest_as_it_is(way: str) -> None:
+    """The Hessian of ‖x‖ is infinite at 0: as the subgradient it is 0 there, x₀x₂ has its own."""
+    f = lambda x: x[:2].norm() + (x**3).sum() + x[0] * x[2]
+    found = WAYS[way](f, ad.tensor([0.0, 0.0, 1.0], dtype=ad.float64))
+    assert found.tolist() == [[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 6.0]]
