@@ -47,7 +47,6 @@ def through_eig(a: Any) -> Any:
     return ad.real((WEIGHTS * (V @ ad.diag(w**2) @ ad.linalg.inv(V))).sum())
 
 
-<<<<<<< HEAD
 def through_qr(a: Any) -> Any:
     Q, R = ad.linalg.qr(a)
     return (WEIGHTS * (Q @ R) ** 2).sum()
@@ -56,12 +55,6 @@ def through_qr(a: Any) -> Any:
 def through_lu(a: Any) -> Any:
     P, L, U = ad.linalg.lu(a)
     return (WEIGHTS * (P @ L @ U) ** 2).sum()
-=======
-def product(first: Any, *others: Any) -> Any:
-    for other in others:
-        first = first @ other
-    return first
->>>>>>> numbers
 
 
 # name: the row, a function through it, the same function without it, and where
@@ -91,21 +84,12 @@ CASES: dict[str, tuple[str, Function, Function, list[Any]]] = {
         [EYE, DEFECTIVE, REGULAR],
     ),
     "qr": (
-<<<<<<< HEAD
         "linalg_qr.default", through_qr, lambda a: (WEIGHTS * a**2).sum(),
         [EYE, ZERO, DEFICIENT, REGULAR],
     ),
     "lu": (
         "linalg_lu_factor_ex.default", through_lu, lambda a: (WEIGHTS * a**2).sum(),
         [EYE, DEFECTIVE, REGULAR],
-=======
-        "linalg_qr.default", lambda a: (WEIGHTS * product(*ad.linalg.qr(a)) ** 2).sum(),
-        lambda a: (WEIGHTS * a**2).sum(), [EYE, ZERO, REGULAR],
-    ),
-    "lu": (
-        "linalg_lu_factor_ex.default", lambda a: (WEIGHTS * product(*ad.linalg.lu(a)) ** 2).sum(),
-        lambda a: (WEIGHTS * a**2).sum(), [EYE, ZERO, REGULAR],
->>>>>>> numbers
     ),
     "norm": (
         "linalg_vector_norm.default", lambda a: ad.linalg.vector_norm(a) ** 4,

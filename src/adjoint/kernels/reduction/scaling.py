@@ -25,15 +25,9 @@ def is_safe(sums: Array, safe: tuple[float, float] | None = None) -> bool:
     if sums.ndim == 0:
         return bool(least < sums < most)
     if sums.size <= _FEW:  # Python is quicker
-<<<<<<< HEAD
         return all(least < number < most for number in sums.ravel().tolist())
     with np.errstate(invalid="ignore"):  # of NaN
         lowest, highest = np.minimum.reduce(sums, None), np.maximum.reduce(sums, None)
-=======
-        numbers = sums.ravel().tolist()
-        return all(least < number < most for number in numbers)
-    lowest, highest = np.minimum.reduce(sums, None), np.maximum.reduce(sums, None)
->>>>>>> numbers
     return bool(lowest > least and highest < most)
 
 
