@@ -53,10 +53,11 @@ class Bernoulli(Probabilities, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        return value * self.logits - softplus(self.logits)
+        return -value * softplus(-self.logits) - (1 - value) * softplus(self.logits)
 
     def entropy(self) -> Tensor:
-        return softplus(self.logits) - self.probs * self.logits
+        x = self.logits
+        return x.sigmoid() * softplus(-x) + (-x).sigmoid() * softplus(x)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = ops.arange(2, dtype=self._parameter.dtype, device=self._parameter.device)
@@ -113,7 +114,9 @@ class Geometric(Probabilities):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        return ops.special_xlog1py(value, -self.probs) + self.probs.log()
+        if self._given == "probs":
+            return ops.special_xlog1py(value, -self.probs) + self.probs.log()
+        return -value * softplus(self.logits) - softplus(-self.logits)
 
     def entropy(self) -> Tensor:
         return (softplus(self.logits) - self.probs * self.logits) / self.probs
@@ -174,7 +177,7 @@ class Binomial(Probabilities):
         value = self._checked(value)
         n = self.total_count
         choices = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
-        return choices + value * self.logits - n * softplus(self.logits)
+        return choices - value * softplus(-self.logits) - (n - value) * softplus(self.logits)
 
     def entropy(self) -> Tensor:
         log_prob = self.log_prob(self.enumerate_support(False))

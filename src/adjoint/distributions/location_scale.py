@@ -18,6 +18,7 @@ from adjoint.distributions.distribution import (
 )
 from adjoint.distributions.gammas import EULER, Exponential, beta_of_odds, mean_square
 from adjoint.distributions.transforms import AbsTransform, AffineTransform, ExpTransform
+from adjoint.distributions.utils import log1p_square
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 
@@ -166,7 +167,7 @@ class Cauchy(_LocationScale):
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)
-        return -math.log(math.pi) - self.scale.log() - z.square().log1p()
+        return -math.log(math.pi) - self.scale.log() - log1p_square(z)
 
     def cdf(self, value: Tensor) -> Tensor:
         return self._standard(value).atan() / math.pi + 0.5

@@ -73,9 +73,20 @@ def all_rightmost(value: Tensor, count: int) -> Tensor:
     return value.reshape((*value.shape[: value.ndim - count], -1)).all(-1) if count else value
 
 
+FAR = 1e8  # beyond it 1 + z² is z² in every dtype
+
+
 def softplus(value: Tensor) -> Tensor:
     """log(1 + eˣ), exact everywhere; `nn.functional.softplus` is x itself from 20 on."""
     return -ops.log_sigmoid(-value)
+
+
+def log1p_square(z: Tensor) -> Tensor:
+    """log(1 + z²), which is 2 log |z| where z² may be infinite."""
+    far = z.abs() > FAR
+    return ops.where(
+        far, 2 * ops.where(far, z, 1).abs().log(), ops.where(far, 0, z).square().log1p()
+    )
 
 
 def is_true(valid: Tensor) -> bool:
