@@ -296,3 +296,17 @@ def test_numbers_that_a_whole_type_cannot_hold_become_what_they_are_in_eager(sou
     for found, value in zip(ad.compile(casts)(x), expected, strict=True):
         assert found.dtype is value.dtype
         np.testing.assert_array_equal(found.numpy(), value.numpy())
+
+
+def test_a_bound_that_is_no_number_is_kept() -> None:
+    """NaN as a bound is the result, in eager mode, for large arrays and in compiled code."""
+    x, bound = ad.ones(20_000), ad.full((20_000,), np.nan)
+    limits: list[Function] = [
+        lambda x, b: x.clamp(max=b), lambda x, b: x.clamp(min=b), lambda x, b: x.clamp(b, b + 1),
+        lambda x, b: x.clamp(max=np.nan), lambda x, b: F.hardtanh(x, -1, np.nan),
+        lambda x, b: F.hardtanh(x, np.nan, 1), lambda x, b: ad.clamp_max(x, b),
+    ]  # fmt: skip
+    for number, f in enumerate(limits):
+        for run in (f, ad.compile(f)):
+            for count in (3, x.numel()):
+                assert bool(run(x[:count], bound[:count]).isnan().all()), number

@@ -875,3 +875,33 @@ def test_steep_continuous_bernoulli_keeps_its_normaliser(logit: float, x: float)
     assert value.item() == pytest.approx(math.log(abs(logit)), rel=1e-6)
     (slope,) = ad.autograd.grad(value, logits)
     assert slope.item() == pytest.approx(1 / logit, rel=1e-5)
+
+
+@pytest.mark.parametrize("logits", [-50.0, -20.0, 0.3, 20.0, 36.7, 50.0, 700.0])
+def test_slopes_by_logits_are_exact_in_both_tails(logits: float) -> None:
+    """σ(-x) is no difference from 1."""
+    mpmath = pytest.importorskip("mpmath")
+    x = ad.tensor(logits, dtype=ad.float64)
+    two, three = (ad.tensor(v, dtype=ad.float64) for v in (2.0, 3.0))
+    with mpmath.workdps(400):
+        above = 1 / (1 + mpmath.exp(-mpmath.mpf(logits)))
+        below = 1 - above
+        true = {
+            "Bernoulli 1": float(below), "Bernoulli 0": float(-above),
+            "Geometric": float(below - 3 * above), "Binomial": float(2 * below - 3 * above),
+        }  # fmt: skip
+    found = {
+        "Bernoulli 1": lambda x: ad.distributions.Bernoulli(logits=x).log_prob(two - 1),
+        "Bernoulli 0": lambda x: ad.distributions.Bernoulli(logits=x).log_prob(two - 2),
+        "Geometric": lambda x: ad.distributions.Geometric(logits=x).log_prob(three),
+        "Binomial": lambda x: ad.distributions.Binomial(5, logits=x).log_prob(two),
+    }
+    for name, log_prob in found.items():
+        assert ad.grad(log_prob)(x).item() == pytest.approx(true[name], 1e-14, 0), name
+
+
+@pytest.mark.parametrize("z", [1e-9, 3.0, 1e7, 1e9, -1e200])
+def test_cauchy_far_out(z: float) -> None:
+    log_prob = ad.distributions.Cauchy(0.0, 1.0).log_prob
+    x = ad.tensor(z, dtype=ad.float64)
+    assert ad.grad(log_prob)(x).item() == pytest.approx(-2 / (1 / z + z), 1e-14, 0)

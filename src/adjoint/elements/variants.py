@@ -187,7 +187,7 @@ def clamp(given: Arguments, dtype: str) -> str | None:
         text = "self" if low is None else "(self < min ? min : self)"
         if high is None:
             return text
-        if low is None:
+        if low is None and isinstance(high, (int, float)):
             return "(self > max ? max : self)"
         if isinstance(high, (int, float)):
             text = "(self < min ? min : self > max ? max : self)"

@@ -240,7 +240,7 @@ def pulled_length(grad: Array, x: Array, result: Array, dim: Dims, keepdim: bool
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "_quotient": quotient, "_finite_quotient": quotient,
+    "_quotient": quotient,
     "_directed": lambda x, y, norm: x * quotient(y, norm),
     "_exp_difference": lambda x, y: np.exp(x - y), "_settle": lambda x, derivative: x,
     "_exp_shares": shares, "_length_backward": pulled_length,
