@@ -189,11 +189,11 @@ def clamp(given: Arguments, dtype: str) -> str | None:
             return text
         if low is None and isinstance(high, (int, float)):
             return "(self > max ? max : self)"
-        if isinstance(high, (int, float)):
+        if isinstance(low, (int, float)) and isinstance(high, (int, float)):
             text = "(self < min ? min : self > max ? max : self)"
             if dtype in REAL:
                 text = "ad_upto@(ad_from@(self, min), max)"
-            if dtype not in REAL:
+            else:
                 low, high = (wrapped(int(b), C_TYPES[dtype]) for b in (low, high))
             return "(self != self ? self : max)" if low > high else text
     text = "self" if low is None else _extreme(dtype, "max", "self", "min")

@@ -160,8 +160,8 @@ def exact_product(x: Array, y: Array | np.floating[Any]) -> tuple[Array, Array]:
 
 
 def halves(x: Array | np.floating[Any]) -> tuple[Array, Array]:
-    big = SPLITTER * x
-    high = big - (big - x)
+    big: Array = np.asarray(SPLITTER * x)
+    high: Array = big - (big - x)
     return high, x - high
 
 

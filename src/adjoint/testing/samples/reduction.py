@@ -407,3 +407,11 @@ def observations(make: Make) -> Iterator[Sample]:
 @sampler("corrcoef")
 def correlated(make: Make) -> Iterator[Sample]:
     yield Sample(make(3, 5), name="matrix")
+
+
+@sampler("_nearby")
+def beside_zero(make: Any) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make(3), name="vector")
+    yield Sample(make(2, 3), name="matrix")
