@@ -483,7 +483,8 @@ def _is_ours(f: types.FunctionType) -> bool:
 
 
 def _is_library_module(value: Any) -> bool:
-    return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _LIBRARIES
+    name = value.__name__ if isinstance(value, types.ModuleType) else None
+    return isinstance(name, str) and name.partition(".")[0] in _LIBRARIES
 
 
 def _is_of_user(kind: type) -> bool:

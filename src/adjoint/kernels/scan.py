@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, REDUCED, DType
-from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.reduction import products
@@ -148,8 +148,7 @@ def cummin(self: Array, dim: int) -> tuple[Array, Array]:
 
 
 def _running_extremum(what: str, ufunc: np.ufunc, self: Array, dim: int) -> tuple[Array, Array]:
-    if self.dtype.kind == "c":
-        raise DtypeError(f"{what}: complex numbers have no order; use x.abs() or x.real instead")
+    check_ordered(what, dtypes.of(self.dtype))
     axis = wrap_dim(what, dim, self.ndim)
     if self.ndim == 0:
         return copied(self), np.zeros((), np.int64)

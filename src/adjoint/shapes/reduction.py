@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
@@ -54,14 +55,14 @@ def tie_weights(self: Spec, result: Spec, dim: Dims, keepdim: bool) -> Spec:
 
 def select(self: Spec, dim: int, keepdim: bool) -> tuple[Spec, Spec]:
     """Values, and int64 indices."""
-    if self.dtype.is_complex:
-        raise DtypeError("max: complex numbers have no order; reduce x.abs() or x.real instead")
+    check_ordered("max", self.dtype)
     values = _over("max", self, dim, keepdim, self.dtype)
     return values, Spec(values.shape, dtypes.int64)
 
 
 def position(self: Spec, dim: int | None, keepdim: bool) -> Spec:
     """int64 indices."""
+    check_ordered("argmax", self.dtype)
     return _over("argmax", self, dim, keepdim, dtypes.int64)
 
 

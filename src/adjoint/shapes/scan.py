@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, DType
 from adjoint.core.shapes import Spec, broadcast, wrap_dim
@@ -38,6 +39,7 @@ def logcumsumexp(self: Spec, dim: int) -> Spec:
 
 def running_extremum(self: Spec, dim: int) -> tuple[Spec, Spec]:
     """Values, and int64 indices."""
+    check_ordered("cummax", self.dtype)
     wrap_dim("cummax", dim, self.ndim)
     return self, Spec(self.shape, dtypes.int64)
 

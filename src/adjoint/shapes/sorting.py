@@ -104,6 +104,7 @@ def searchsorted(
     sorter: Spec | None,
 ) -> Spec:  # fmt: skip
     """An index for each value."""
+    check_ordered("searchsorted", sorted_sequence.dtype)
     from_right("searchsorted", right, side)
     order = None if sorter is None else (sorter.shape, sorter.dtype)
     check_search(sorted_sequence.shape, self.shape, order)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import REDUCED
+from adjoint.checks.sorting import check_ordered
+from adjoint.core.dtypes import REDUCED, of
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.kernels.indexing.scatter import gather_backward
@@ -39,8 +40,7 @@ def _comparable(self: Array) -> Array:
 
 def _ordered_axes(what: str, self: Array, dim: Dims) -> tuple[int, ...]:
     """Return the axes to reduce, or say why an extremum over them does not exist."""
-    if self.dtype.kind == "c":
-        raise DtypeError(f"{what}: complex numbers have no order; reduce x.abs() or x.real instead")
+    check_ordered(what, of(self.dtype))
     axes = wrap_dims(what, dim, self.ndim)
     if dim is None or not dim:
         if self.size == 0:
