@@ -17,7 +17,10 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import DegenerateError, InplaceError
+from adjoint.core.fans import STEPS
+from adjoint.kernels.linalg.limits import limit_of_fan
 from adjoint.table import TABLE
+from adjoint.testing.certificates import matrices
 
 Function = Callable[[Any], Any]
 
@@ -244,3 +247,27 @@ def test_a_write_to_a_part_of_what_comes_from_repeated_values_is_refused(write: 
     with pytest.raises(InplaceError, match="out of place"):
         write(w.clone())
     assert ad.equal(w.detach(), ad.ones(3, dtype=ad.float64))
+
+
+STEPS_BESIDE = np.array([*STEPS, *(-t for t in STEPS)])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rounding_that_grows_is_no_pole(seed: int) -> None:
+    """Errors of a power of 1/t hide neither a limit, nor a pole that is larger at first."""
+    noise = np.random.default_rng(seed).uniform(-1, 1, STEPS_BESIDE.size) / STEPS_BESIDE**2
+    y = np.exp(0.1 * STEPS_BESIDE) + 1e-6 * noise
+    limit = limit_of_fan(np.array([700.0, *y])[:, None], repeated=False)
+    np.testing.assert_allclose(limit, 1, 1e-3)
+    with pytest.raises(DegenerateError, match="depends on that choice"):
+        limit_of_fan(np.array([700.0, *(y + 1e-2 / STEPS_BESIDE)])[:, None], repeated=True)
+
+
+def test_a_function_of_a_cluster_is_no_pole_where_rounding_is() -> None:
+    """Fermi's function, values from 4e-12 to 0.01: what is computed at the matrix is off by 349."""
+    values = [4.021293286285645e-12, 3.753841012805684e-11, 4.216624841878487e-09, 0.0104869591234]
+    fermi = {f.title: f for f in matrices.functions()}["Fermi function by eigh, symmetric"]
+    x, w, e, known = matrices.case(fermi, values, "float64", 1552)
+    for mode in ("rr", "fr", "rf", "ff"):
+        found = float(matrices.derivative(lambda y: fermi.ours(y, w), mode, e)(x))
+        np.testing.assert_allclose(found, float(known.values[2]), 1e-3)

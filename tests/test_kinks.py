@@ -100,3 +100,13 @@ def test_what_is_infinite_leaves_the_rest_as_it_is(way: str) -> None:
     f = lambda x: x[:2].norm() + (x**3).sum() + x[0] * x[2]
     found = WAYS[way](f, ad.tensor([0.0, 0.0, 1.0], dtype=ad.float64))
     assert found.tolist() == [[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 6.0]]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_small_derivative_is_not_taken_for_an_infinitely_small_one(way: str, dtype: str) -> None:
+    scale = 1e-100 if dtype == "float64" else 1e-34
+    f = lambda x: scale * x.norm() ** 2 + (scale * x[0] * x[1]).sum()
+    found = WAYS[way](f, ad.zeros(2, dtype=getattr(ad, dtype)))
+    true = scale * np.array([[2, 1], [1, 2]])
+    np.testing.assert_allclose(found.numpy(), true, 1e-6)

@@ -410,6 +410,67 @@ def test_cdist_and_pdist_to_second_order(p: float) -> None:
     both_orders(lambda x: ad.ops.pdist(x, p), random(4, 2))
 
 
+NEAR_AND_FAR = np.array([[0.5, 0.25], [3.0, 1.0], [-1.0, 2.0]])
+DIRECTION = np.array([[1.0, -2.0], [0.5, 3.0], [2.0, 1.0]])
+
+
+def distances_along(x: Any, y: Any, p: float) -> tuple[Any, Any]:
+    """The derivative of all distances along DIRECTION, and the Hessian of their sum times it."""
+    difference = x[:, None] - y
+    r = np.linalg.norm(difference, p, -1, keepdims=True)
+    r = np.where(r == 0, np.inf, r)
+    n = np.sign(difference) * np.abs(difference / r) ** (p - 1)
+    along = (n * DIRECTION[:, None]).sum(-1)
+    curved = np.abs(difference / r) ** (p - 2) * DIRECTION[:, None] - n * along[..., None]
+    return along, ((p - 1) * curved / r).sum(1)
+
+
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("p", [2.0, 3.0])
+@pytest.mark.parametrize("gap", [1.0, 1e-5, 0.0])
+def test_derivatives_of_distances_at_every_scale(
+    p: float, gap: float, dtype: str, way: str
+) -> None:
+    """Also of points much nearer to each other than to the rest; of infinitely near ones 0."""
+    points = NEAR_AND_FAR, np.array([[0.0, 2.5], [3.0 + gap, 1.0 + 2 * gap]])
+    most = 90 if dtype == "float32" else 700 if gap else 300  # δ² is 2⁻⁴⁰⁰
+    put = lambda array: ad.tensor(array, dtype=getattr(ad, dtype))
+    given = ad.compile if way == "compiled" else lambda f: f
+    for exponent in (0, -most // 2, most // 2, -most, most):
+        x, y = [put(np.ldexp(a, exponent)) for a in points]
+        f = lambda x, y=y: ad.cdist(x, y, p)
+        g = ad.grad(lambda x, f=f: f(x).sum())
+        v = put(DIRECTION)
+        exact = [np.ldexp(t.numpy().astype(float), -exponent) for t in (x, y)]
+        along, curved = distances_along(*exact, p)
+        tolerance = 1e-11 if dtype == "float64" else 1e-4
+        forward = given(lambda x, f=f, v=v: ad.jvp(f, (x,), (v,))[1])(x)
+        np.testing.assert_allclose(forward.numpy(), along, 0, tolerance)
+        np.testing.assert_allclose(
+            (given(g)(x).numpy() * DIRECTION).sum(1), along.sum(1), 0, tolerance
+        )
+        for second in (
+            lambda x, g=g, v=v: ad.jvp(g, (x,), (v,))[1],
+            lambda x, g=g, v=v: ad.grad(lambda x: (g(x) * v).sum())(x),
+        ):
+            found = np.ldexp(given(second)(x).numpy().astype(float), exponent)
+            np.testing.assert_allclose(found, curved, 0, tolerance * np.abs(curved).max())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("p", [-3.0, -1.0, 0.5, 2.5, 3.0, 7.0])
+@pytest.mark.parametrize("x", [[3.0, -4, 0.5], [3.0, 0, 1], [0.0, 0, 0], [math.inf, 1, 2],
+                               [math.nan, 1, 0], [math.inf] * 3])  # fmt: skip
+def test_compiled_norms_have_no_powers_out_of_range(x: Any, p: float, dtype: str) -> None:
+    rounding = 1e-14 if dtype == "float64" else 2e-6
+    for exponent in (0, -900, 900) if dtype == "float64" else (0, -100, 100):
+        given = ad.tensor(np.ldexp(x, exponent), dtype=getattr(ad, dtype))
+        norm = lambda x: ad.linalg.vector_norm(x, p)
+        compiled = ad.compile(norm)(given).numpy()
+        np.testing.assert_allclose(compiled, norm(given).numpy(), rounding)
+
+
 # ---- norms at their kinks ----------------------------------------------------------------------
 
 CENTRED = np.eye(3) - 1 / 3

@@ -235,13 +235,34 @@ def vector_norm(
         return (size != 0).to(size.dtype).sum(dim, keepdim)
     if ord == 1:
         return size.sum(dim, keepdim)
-    if ord > 0:
-        total = size.pow(ord).sum(dim, keepdim)
-        zero = total == 0
-    else:
-        zero = (size == 0).any(dim, keepdim)
-        total = ops.where(size == 0, 1, size).pow(ord).sum(dim, keepdim)
-    return ops.where(zero, 0, ops.where(zero, 1, total).pow(1.0 / ord))  # derivative 0 at 0
+    found = _length_by_powers(widened(size), ord, dim).to(size.dtype)
+    return found if keepdim else _without_dims(found, self.shape, dim)
+
+
+def _length_by_powers(size: Tensor, p: float, dim: Dims) -> Tensor:
+    """(Σ |x|^p)^(1/p), dimensions kept; where powers leave their range, of x / the extreme |x|."""
+    terms = size.masked_fill(size == 0, 1) if p < 0 else size
+    total = terms.pow(p).sum(dim, True)
+    if not size.numel():
+        return total
+    extreme = (size.amax if p > 0 else size.amin)(dim or (), True)
+    zero = extreme == 0
+    scale = extreme.detach().masked_fill(zero | ~extreme.isfinite(), 1)
+    careful = (terms / scale).pow(p).sum(dim, True)
+    least, most = _SAFE_POWERS[total.dtype]
+    lost = (total <= least) & (extreme > 0) | (total >= most) & (extreme < math.inf)
+    return ops._mostly(
+        lost.logical_not(), _power(total, 1 / p, zero), _power(careful, 1 / p, zero) * scale
+    )
+
+
+# The rounding error of 1/p is multiplied by the logarithm of the sum.
+_SAFE_POWERS = {dtypes.float32: (2.0**-64, 2.0**64), dtypes.float64: (2.0**-320, 2.0**320)}
+
+
+def _power(total: Tensor, exponent: float, zero: Tensor) -> Tensor:
+    """A power of a sum, and 0 with the derivative 0 in some places."""
+    return ops.where(zero, 0, ops.where(zero, 1, total).pow(exponent))
 
 
 def nearby(self: Tensor) -> Tensor:

@@ -44,7 +44,7 @@ def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: b
     norm = ops._unreduce(result, dim, self.shape, keepdim)
     kink = (self == 0) | (norm == 0)
     norm = norm.masked_fill(norm == 0, 1)
-    ratio = self.abs().masked_fill(kink, 1) / norm
+    ratio = (self.abs() / norm).masked_fill(kink, 1)
     if not self.is_complex():
         return (self.sgn() * ratio ** (p - 1)).masked_fill(kink, 0)
     # x |x|ᵖ⁻² instead of sgn(x) |x|ᵖ⁻¹: the same, and complex x needs no derivative of sgn
@@ -55,8 +55,11 @@ def length_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: b
     """x̄ = x ȳ/y, for p = 2. Where y may be infinitely small it is complex."""
     if not may_be_near(result):
         return ops._length_backward(grad, self, result, dim, keepdim)
-    ratio = ops._unreduce(ops._quotient(grad, result.conj()), dim, self.shape, keepdim)
-    return self * (ratio.real if self.is_complex() else ratio)
+    if self.is_complex():
+        ratio = ops._unreduce(ops._quotient(grad, result.conj()), dim, self.shape, keepdim)
+        return self * ratio.real
+    spread, norm = [ops._unreduce(t, dim, self.shape, keepdim) for t in (grad, result.conj())]
+    return ops._directed(spread, self, norm)
 
 
 def vector_norm_vjp(
@@ -72,7 +75,7 @@ def vector_norm_jvp(
 ) -> Tensor:
     """ẏ = Re Σ conj(∂‖x‖/∂x) ẋ; for p = 2 that is Re⟨x, ẋ⟩/‖x‖."""
     if p == 2:
-        if may_be_near(result):
+        if self_p.is_complex() and may_be_near(result):
             return ops._quotient(_inner(self_p, self_t, dim, keepdim), result)
         norm = ops._unreduce(result, dim, self_p.shape, keepdim)
         along = ops._directed(self_t, self_p.conj(), norm)

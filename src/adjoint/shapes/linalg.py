@@ -209,9 +209,18 @@ def cdist(x1: Spec, x2: Spec, *_: Any) -> Spec:
     return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
 
 
-def euclidean_dist_backward(grad: Spec, x1: Spec, x2: Spec, cdist: Spec) -> Spec:
+def euclidean_dist_backward(factor: Spec, x1: Spec, x2: Spec, cdist: Spec) -> Spec:
     """That of the points, repeated over the batches of the others."""
-    return Spec((*cdist.shape[:-2], *x1.shape[-2:]), x1.dtype)
+    return Spec((*_batches(factor, x1, x2, cdist), *x1.shape[-2:]), x1.dtype)
+
+
+def euclidean_dist_along(tangent: Spec, x1: Spec, x2: Spec, cdist: Spec) -> Spec:
+    """That of the distances, repeated over the batches of the others."""
+    return Spec((*_batches(tangent, x1, x2, cdist), *cdist.shape[-2:]), x1.dtype)
+
+
+def _batches(*matrices: Spec) -> tuple[int, ...]:
+    return broadcast("distances: batches", *[m.shape[:-2] for m in matrices])
 
 
 def cross(self: Spec, other: Spec, dim: int) -> Spec:

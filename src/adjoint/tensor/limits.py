@@ -335,7 +335,7 @@ def _is_differentiable(results: Any) -> bool:
 def standard_part(exact: Any, near: Sequence[Any]) -> Any:
     """What is near without what is infinitely small; `exact` where it is infinite."""
     shown = _as_real(near[0].detach(), exact)
-    change = (shown - exact).abs() > _SMALL * infinitesimal(exact.dtype.np)
+    change = (shown - exact).abs() > infinitely_small(exact.dtype.np)
     return packet("where")(is_finite(near[0], exact) & change, shown, exact)
 
 
@@ -353,13 +353,19 @@ def is_finite(near: Any, exact: Any) -> Any:
 _SMALL = 1024  # multiples of δ up to this one are infinitely small
 
 
+def infinitely_small(dtype: np.dtype[Any]) -> float:
+    """What is no larger is infinitely small: a multiple of δ, and of δ² in a real part of iδ."""
+    small = infinitesimal(dtype)
+    return _SMALL * (small if dtype.kind == "c" else small * small)
+
+
 def shown(grad: Any) -> Any:
     """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
     if type(grad) is not np.ndarray and not is_plain(grad):
         return grad
     value: Any = grad.value if isinstance(grad, Tensor) else grad
     size = np.abs(value)
-    small = (size > 0) & (size <= _SMALL * infinitesimal(size.dtype))
+    small = (size > 0) & (size <= infinitely_small(value.dtype))
     if not small.any():
         return grad
     clean = np.where(small, value.dtype.type(0), value)

@@ -25,6 +25,7 @@ from adjoint.decompositions.linalg.products import (
     cdist_backward,
     cross,
     cross_any,
+    euclidean_dist_along,
     euclidean_dist_backward,
     pdist,
     pdist_backward,

@@ -7,6 +7,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.checks.linalg import check_points, cross_axis
+from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.ops import runtime
 from adjoint.ops.kinks import meets_kink
@@ -96,19 +97,48 @@ def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor
     return _norm_vjp(grad, difference, cdist, p).sum((-2,))
 
 
-def euclidean_dist_backward(grad: Tensor, x1: Tensor, x2: Tensor, cdist: Tensor) -> Tensor:
-    """x̄[i] = Σⱼ W[i,j] (x[i] - y[j]),  W = D̄/D, as products of matrices.
-
-    The points are counted from the middle of y, so that far from the origin no digits are lost, and
-    in their largest coordinate, so that W has the size of D̄.
-    """
+def euclidean_dist_backward(factor: Tensor, x1: Tensor, x2: Tensor, cdist: Tensor) -> Tensor:
+    """x̄[i] = Σⱼ W[i,j] (x[i] - y[j]),  W = F/D, as products of matrices unless points are near."""
     if not x1.shape[-2] or not x2.shape[-2]:
         return ops.zeros_like(x1)
+    x, y, size = _counted_from_the_middle(x1, x2)
+    weights = ops._directed(factor, size, cdist)
+    quick = weights.sum((-1,), True) * x - weights.matmul(y)
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    careful = ops._directed(factor.unsqueeze(-1), difference, cdist.unsqueeze(-1)).sum((-2,))
+    return ops._mostly(_are_apart(cdist, size).all(-1, True), quick, careful)
+
+
+def euclidean_dist_along(tangent: Tensor, x1: Tensor, x2: Tensor, cdist: Tensor) -> Tensor:
+    """⟨T[i], x[i] - y[j]⟩/D[i,j], as products of matrices unless points are near."""
+    if not x1.shape[-2] or not x2.shape[-2]:
+        return tangent.matmul(x2.mT)
+    x, y, size = _counted_from_the_middle(x1, x2)
+    own = (tangent * x).sum((-1,), True)
+    quick = ops._directed(own - tangent.matmul(y.mT), size, cdist)
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    careful = ops._directed(tangent.unsqueeze(-2), difference, cdist.unsqueeze(-1)).sum((-1,))
+    return ops._mostly(_are_apart(cdist, size), quick, careful)
+
+
+def _counted_from_the_middle(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Points from the middle of the second ones, in their largest coordinate; and that.
+
+    So no digits are lost far from the origin, and factors have the size of a gradient.
+    """
     middle = x2.detach().mean((-2,), True)
     x, y = x1 - middle, x2 - middle
     size = _size(x).maximum(_size(y))
-    weights = ops._directed(grad, size, cdist)
-    return weights.sum((-1,), True) * (x / size) - weights.matmul(y / size)
+    return x / size, y / size, size
+
+
+# Of the size of all points: differences of points that are nearer have lost digits by the size.
+_APART = {dtypes.float32: 2.0**-6, dtypes.float64: 2.0**-12}
+
+
+def _are_apart(distances: Tensor, size: Tensor) -> Tensor:
+    """Which distances are 0, or not small beside the largest coordinate."""
+    return (distances < size * _APART[distances.dtype]).logical_not() | (distances == 0)
 
 
 def _size(x: Tensor) -> Tensor:
@@ -128,9 +158,8 @@ def _norm_vjp(grad: Tensor, x: Tensor, norm: Tensor, p: float) -> Tensor:
         return ops._directed(grad, x, norm)
     if p == math.inf:
         return x.sign() * grad * ops._tie_weights(x.abs(), norm.squeeze(-1), (-1,), False)
-    size = x.abs().masked_fill(x == 0, 1)
-    safe = norm.masked_fill(norm == 0, 1)
-    return x.sign() * (size / safe).pow(p - 1) * grad
+    ratio = (x.abs() / norm.masked_fill(norm == 0, 1)).masked_fill(x == 0, 1)
+    return x.sign() * ratio.pow(p - 1) * grad
 
 
 def _pairs(x: Tensor) -> tuple[Tensor, Tensor]:

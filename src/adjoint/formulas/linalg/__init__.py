@@ -1,6 +1,6 @@
 """Derivatives of linear algebra: systems, factorisations, eigenvalues and singular values."""
 
-from adjoint.formulas.linalg.distances import cdist_vjp
+from adjoint.formulas.linalg.distances import cdist_jvp, cdist_vjp
 from adjoint.formulas.linalg.factor import (
     ldl_factor_vjp,
     lu_factor_vjp,

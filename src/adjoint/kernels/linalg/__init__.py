@@ -22,6 +22,7 @@ from adjoint.kernels.linalg.indefinite import ldl_factor_ex, ldl_layout, ldl_sol
 from adjoint.kernels.linalg.least import (
     cdist,
     cross,
+    euclidean_dist_along,
     euclidean_dist_backward,
     lstsq,
     pdist,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -117,25 +118,81 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
     return result
 
 
-def euclidean_dist_backward(grad: Array, x1: Array, x2: Array, cdist: Array) -> Array:
-    """Σⱼ W[i,j] (x[i] - y[j]) with W = D̄/D, and 0 where points coincide."""
+def euclidean_dist_backward(factor: Array, x1: Array, x2: Array, cdist: Array) -> Array:
+    """Σⱼ F[i,j] (x[i] - y[j])/D[i,j], and 0 where points coincide."""
     require_inexact("the gradient of distances", x1)
-    batch = np.broadcast_shapes(cdist.shape[:-2], x1.shape[:-2])
+    cloud = _Cloud(factor, x1, x2, cdist)
+    result = np.zeros((*cloud.batch, *x1.shape[-2:]), x1.dtype)
     if not x1.size or not x2.size:
-        return np.zeros((*batch, *x1.shape[-2:]), x1.dtype)
+        return result
     with np.errstate(all="ignore"):
-        middle = x2.mean(-2, keepdims=True)
-        x, y = x1 - middle, x2 - middle
-        weights = quotient(grad, cdist)
-        least, most = _WEIGHTS[x.dtype.char]
-        if not least < np.maximum.reduce(np.abs(weights), None) < most and grad.any():
-            size = np.asarray(max(np.maximum.reduce(np.abs(p), None) for p in (x, y)))
-            if np.isfinite(size) and size:
-                weights, x, y = grad * quotient(size, cdist), x / size, y / size
-        return np.asarray(weights.sum(-1, keepdims=True) * x - weights @ y)
+        weights = factor * cloud.inverse
+        result += weights.sum(-1, keepdims=True) * cloud.x - weights @ cloud.y
+        factors = np.broadcast_to(factor, cloud.shape)
+        for pairs, directions in cloud.near_pairs():
+            np.add.at(result, pairs[:-1], factors[pairs][:, None] * directions)
+    return result
 
 
-_WEIGHTS = {"f": (2.0**-60, 2.0**100), "d": (2.0**-500, 2.0**1000)}  # that have lost nothing
+def euclidean_dist_along(tangent: Array, x1: Array, x2: Array, cdist: Array) -> Array:
+    """⟨T[i], x[i] - y[j]⟩/D[i,j], and 0 where points coincide."""
+    require_inexact("the derivative of distances", x1)
+    cloud = _Cloud(tangent, x1, x2, cdist)
+    result = np.zeros(cloud.shape, x1.dtype)
+    if not x1.size or not x2.size:
+        return result
+    with np.errstate(all="ignore"):
+        own = (tangent * cloud.x).sum(-1, keepdims=True)
+        result += (own - tangent @ cloud.y.swapaxes(-2, -1)) * cloud.inverse
+        tangents = np.broadcast_to(tangent, (*cloud.batch, *x1.shape[-2:]))
+        for pairs, directions in cloud.near_pairs():
+            result[pairs] = np.einsum("ij,ij->i", tangents[pairs[:-1]], directions)
+    return result
+
+
+# Of the size of all points: differences of points that are nearer have lost digits by the size.
+NEAR = {"f": 2.0**-6, "d": 2.0**-12}
+
+
+class _Cloud:
+    """Two sets of points and their distances, for products of matrices in place of differences.
+
+    Points are counted from the middle of y, so that far from the origin no digits are lost, and in
+    their largest coordinate. Pairs that are much nearer than that are looked at one by one.
+    """
+
+    def __init__(self, first: Array, x1: Array, x2: Array, cdist: Array) -> None:
+        given = (first, x1, x2, cdist)
+        self.batch = np.broadcast_shapes(*[a.shape[:-2] for a in given])
+        self.shape = (*self.batch, *cdist.shape[-2:])
+        self.points, self.distances = (x1, x2), cdist
+        if not x1.size or not x2.size:
+            return
+        with np.errstate(all="ignore"):
+            middle = x2.mean(-2, keepdims=True)
+            x, y = x1 - middle, x2 - middle
+            size = np.maximum(_largest(x), _largest(y))
+            size = np.where((size > 0) & (size < math.inf), size, size.dtype.type(1))
+            self.x, self.y = x / size, y / size
+            self.near = (cdist < size * NEAR[x.dtype.char]) & (cdist > 0)
+            self.inverse = np.where(self.near, 0, quotient(size, cdist))
+
+    def near_pairs(self) -> Iterator[tuple[tuple[Array, ...], Array]]:
+        """Some near pairs after others, as indices into all pairs, and their directions."""
+        if not self.near.any():
+            return
+        x, y = [np.broadcast_to(p, (*self.batch, *p.shape[-2:])) for p in self.points]
+        distances = np.broadcast_to(self.distances, self.shape)
+        found = np.nonzero(np.broadcast_to(self.near, self.shape))
+        for start in range(0, found[0].size, _PAIRS):
+            pairs = tuple(index[start : start + _PAIRS] for index in found)
+            difference = x[pairs[:-1]] - y[(*pairs[:-2], pairs[-1])]
+            yield pairs, difference / distances[pairs][:, None]
+
+
+def _largest(x: Array) -> Array:
+    """The largest |x| of each matrix."""
+    return np.abs(x).max((-2, -1), keepdims=True, initial=0)
 
 
 def pdist(self: Array, p: float) -> Array:

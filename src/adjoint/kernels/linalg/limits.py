@@ -65,7 +65,7 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
     exact, above, below = values[0], values[1 : _COUNT + 1], values[_COUNT + 1 :]
     even = 0.5 * above + 0.5 * below
     top = _size(np.abs(even[:_FIRST]) + np.abs(above[:_FIRST]))
-    kink, pole, lost = _kinds(above, below, even, top)
+    kink, pole, lost = _kinds(above, below, even, top, repeated)
     if repeated and pole.any():
         raise DegenerateError(DEPENDS)
     if repeated and (lost & np.isfinite(even).any(0)).any():
@@ -106,14 +106,19 @@ def _size(values: Array) -> Array:
     return np.max(np.where(np.isfinite(values), values, 0), 0)
 
 
-def _kinds(above: Array, below: Array, even: Array, top: Array) -> tuple[Array, Array, Array]:
+def _kinds(
+    above: Array, below: Array, even: Array, top: Array, repeated: bool
+) -> tuple[Array, Array, Array]:
     """Where there is a kink, where a pole, and where the fan tells nothing."""
     clear = top > _CLEAR * np.max(top)
-    told = clear & (_is_signal(above) | _is_signal(below))
+    signals = _signals(above), _signals(below)
+    told = clear & (signals[0] | signals[1]).any(0)
     converges = _surely(above, _T) + _surely(below, _T) <= 1e-3 * top
     kink = told & converges & _stays(0.5 * above - 0.5 * below, _CLEAR * top)
     told &= ~converges
     pole = told & (_grows(above) | _grows(below))
+    if not repeated:  # else nothing is known but the limit, and refusing is right
+        pole &= _grows_on_a_curve(above, signals[0]) | _grows_on_a_curve(below, signals[1])
     lost = told & ~pole & ~(_surely(even, _T**2) <= 0.1 * top)
     return kink, pole, lost
 
@@ -129,23 +134,33 @@ def _stays(odd: Array, least: Array) -> Array:
     return ((high - low <= 0.15 * middle) & (middle > least)).any(0)
 
 
-def _is_signal(values: Array) -> Array:
-    """Whether y(t), or y(t) tᵖ, lies on a curve for several t on end, as rounding errors do not."""
-    found = np.zeros(values.shape[1], bool)
+def _signals(values: Array) -> Array:
+    """From which steps on y(t), or y(t) tᵖ, lies on a curve for `_RUN`, as rounding does not."""
+    found = np.zeros((_COUNT - _RUN + 1, values.shape[1]), bool)
     for power in range(5):
         curve = values * (_T**power)[:, None]
         beside = np.stack([curve[k : _COUNT - 4 + k] for k in (0, 1, 3, 4)])
         inner = curve[2 : _COUNT - 2]
         met = np.abs(np.sum(_BETWEEN * beside, 0) - inner) <= 3e-3 * np.abs(inner)
         met &= inner != 0
-        found |= (met[:-3] & met[1:-2] & met[2:-1] & met[3:]).any(0)
+        found |= met[:-3] & met[1:-2] & met[2:-1] & met[3:]
     return found
+
+
+_RUN = 8  # steps that tell a curve
 
 
 def _grows(values: Array) -> Array:
     """Whether y(t) is larger for small t."""
     first, last = np.abs(values[:_FIRST]), np.abs(values[-_FIRST:])
     return np.max(last, 0) > 10 * np.min(first, 0)
+
+
+def _grows_on_a_curve(values: Array, signals: Array) -> Array:
+    """Whether it is so by more than rounding errors, which may be all there is for small t."""
+    least = np.min(np.abs(values[:_FIRST]), 0)
+    largest = np.stack([np.max(np.abs(values[k : k + _RUN]), 0) for k in range(len(signals))])
+    return (signals & (largest > 10 * least)).any(0)  # type: ignore[no-any-return]
 
 
 def _weights_between() -> Array:

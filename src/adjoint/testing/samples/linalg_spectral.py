@@ -300,6 +300,19 @@ def gradients_of_euclidean_distances(make: Any) -> Samples:
     yield Sample(make(2, 3, 4), x, make(2, 4, 2), make(2, 3, 4).abs() + 1, name="batches")
     yield Sample(make(0, 4), make(0, 2), y, make(0, 4), name="no points")
     yield Sample(make(3, 4), x, y, make.like(np.zeros((3, 4))), name="coinciding", kink=True)
+    near = make.like(np.array([[0.5, 1], [0.5, 1 + 2.0**-20], [3, -2]]))
+    yield Sample(make(3, 4), near, y, make(3, 4).abs() * 2.0**-14 + 2.0**-14, name="near")
+
+
+@sampler("_euclidean_dist_along")
+def tangents_of_euclidean_distances(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    x, y = make(3, 2), make(4, 2)
+    yield Sample(make(3, 2), x, y, make(3, 4).abs() + 1, name="plain")
+    yield Sample(make(3, 2), x, make(2, 4, 2), make(2, 3, 4).abs() + 1, name="batches")
+    yield Sample(make(0, 2), make(0, 2), y, make(0, 4), name="no points")
+    yield Sample(make(3, 2), x, y, make.like(np.zeros((3, 4))), name="coinciding", kink=True)
 
 
 @sampler("_cdist_backward")
