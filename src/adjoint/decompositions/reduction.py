@@ -267,8 +267,7 @@ def _power(total: Tensor, exponent: float, zero: Tensor) -> Tensor:
 
 def nearby(self: Tensor) -> Tensor:
     """The same numbers as complex ones, with iδ in place of 0."""
-    wide = self.to(dtypes.complex128)
-    return wide + (self == 0).to(dtypes.complex128) * (1j * infinitesimal(self.dtype.np))
+    return self.to(dtypes.complex128).masked_fill(self == 0, 1j * infinitesimal(self.dtype.np))
 
 
 def length_nearby(self: Tensor, ord: Any, dim: Dims, keepdim: bool, dtype: Any) -> Tensor:

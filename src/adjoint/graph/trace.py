@@ -103,6 +103,7 @@ class TraceLevel(Level):
         self.copied: dict[int, Any] = {}  # results of view() that are copies, by id
         self.foreign: dict[int, Any] = {}  # views of tensors from outside, by id
         self.detached: dict[Value, Value] = {}
+        self.kink_met: Any = None  # whether a value is at a kink, in a call: tensor/limits.py
         self.types = typing.Types()
 
     def lift(self, value: Any, edge: Any = None) -> Tensor:

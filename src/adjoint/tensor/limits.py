@@ -11,7 +11,8 @@ infinitely small part stands in the imaginary part and loses no digit: (1 + y) e
 derivative is the real part; where it is infinite (the Hessian of ‖x‖ itself) that of the exact
 computation stands, which has the subgradient 0. A real tensor takes the real part of a gradient.
 
-In a graph values are not known, so `near` is computed always, but only for second derivatives.
+In a graph values are not known, so `near` is computed always, but only for second derivatives, and
+taken in calls that meet a kink: complex formulas leave the range of numbers sooner.
 Matrices with repeated eigenvalues are approached by many matrices in place of one δ: fans.py.
 """
 
@@ -135,8 +136,12 @@ class _Pairs(Home):
     def settle(self, exact: Any, near: Sequence[Any], derivative: bool) -> Any:
         """A value or a derivative as it leaves a transform."""
         if derivative:
-            exact = standard_part(exact, near)
+            exact = self.derivative(exact, near)
         return self.joined(exact, near) if current().differentiating else self.left(exact, near)
+
+    def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
+        """What a derivative shows."""
+        return standard_part(exact, near)
 
     def left(self, exact: Any, near: Sequence[Any]) -> Any:
         """A tensor as it leaves the last transform."""
@@ -186,9 +191,10 @@ class NearLevel(_Pairs, Level):
 
     name = "trace"
 
-    def __init__(self, below: Level) -> None:
+    def __init__(self, below: Any) -> None:
         self.position, self.height = below.position, below.height + 1
         self.open = True
+        self.trace = below
 
     def exact(self, value: Any) -> Any:
         return value.value if is_near(value) else value
@@ -198,6 +204,12 @@ class NearLevel(_Pairs, Level):
 
     def joined(self, exact: Any, near: Sequence[Any]) -> Any:
         return wrap(self, exact, None, near)
+
+    def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
+        """The standard part in calls that meet a kink."""
+        met = self.trace.kink_met
+        shown = super().derivative(exact, near)
+        return shown if met is None else packet("where")(met, shown, exact)
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         result = super().process(op, values)
@@ -239,7 +251,7 @@ def is_near(value: Any) -> bool:
     return isinstance(value, Tensor) and isinstance(value.home, NearLevel)
 
 
-def approach_traced(level: Level, op: Operator, values: list[Any], out: Any) -> Any:
+def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> Any:
     """`out`, an operator's result in a trace, beside the result near the kink that it may have.
 
     Only second derivatives need it: of a gradient in an argument that requires one, too.
@@ -249,6 +261,8 @@ def approach_traced(level: Level, op: Operator, values: list[Any], out: Any) -> 
     order = current().differentiating + bool(out.requires_grad)
     if current().at_kinks == EXACT or order < 2 or not at_kink(op, values):
         return out
+    met = (out == 0).any()
+    level.kink_met = met if level.kink_met is None else level.kink_met | met
     return NearLevel(level).joined(out, [packet("_nearby")(out)])
 
 
@@ -341,8 +355,7 @@ def standard_part(exact: Any, near: Sequence[Any]) -> Any:
 
 def _as_real(near: Any, exact: Any) -> Any:
     """What is near a real tensor without what is infinitely small."""
-    shown = near.real if near.is_complex() and not exact.is_complex() else near
-    return shown if shown.dtype is exact.dtype else shown.to(exact.dtype)
+    return near if near.dtype is exact.dtype else near.to(exact.dtype)
 
 
 def is_finite(near: Any, exact: Any) -> Any:
