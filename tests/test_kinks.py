@@ -100,3 +100,10 @@ def test_what_is_infinite_leaves_the_rest_as_it_is(way: str) -> None:
     f = lambda x: x[:2].norm() + (x**3).sum() + x[0] * x[2]
     found = WAYS[way](f, ad.tensor([0.0, 0.0, 1.0], dtype=ad.float64))
     assert found.tolist() == [[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 6.0]]
+
+
+def test_a_zero_beside_a_number_costs_no_digits_of_the_slope_of_abs() -> None:
+    x = ad.tensor([0.998046875, 0.0, 4e-81], dtype=ad.float64)
+    slope = ad.grad(lambda x: (0.5 * x.abs()).sum())
+    np.testing.assert_array_equal(slope(x).numpy(), [0.5, 0.0, 0.5])
+    np.testing.assert_array_equal(ad.grad(lambda x: slope(x).sum())(x).numpy(), [0, 0, 0])

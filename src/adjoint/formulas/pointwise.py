@@ -117,7 +117,8 @@ def abs_vjp(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
         return grad * self.sgn()
     if self.is_complex():
         return self * ops._quotient(grad, result.conj()).real
-    return _beside_kink(self, result, lambda length: self * ops._quotient(grad, length.conj()), grad)
+    near = lambda length: self * ops._quotient(grad, length.conj())
+    return _beside_kink(self, result, near, grad)
 
 
 def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
@@ -135,8 +136,8 @@ def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
 def _beside_kink(
     self: Tensor, result: Tensor, near: Callable[[Tensor], Tensor], moved: Tensor
 ) -> Tensor:
-    """`near` of the length |x| where that is infinitely small, elsewhere sgn(x) times `moved`: x/|x|
-    has a slope of 0 there, which it would have to rounding only."""
+    """`near` of the length |x| where that is infinitely small, elsewhere sgn(x) times `moved`: the
+    slope of x/|x| is 0 there, and by a quotient it would be 0 to rounding only."""
     kink = self == 0
     return ops.where(kink, near(result.masked_fill(~kink, 1)), self.sgn() * moved)
 
