@@ -294,3 +294,24 @@ def test_gradient_of_hardswish_in_halves_is_rounded_once() -> None:
     found = ad.grad(lambda x: (F.hardswish(x) * weights).sum())(x)
     wide = ad.grad(lambda x: (F.hardswish(x) * weights.float()).sum())(x.float())
     assert found.tolist() == wide.to(ad.bfloat16).tolist()
+
+
+@pytest.mark.parametrize("way", ["small", "rows", "columns", "compiled", "forward"])
+def test_small_shares_keep_their_digits_in_the_gradient_of_log_softmax(way: str) -> None:
+    mpmath = pytest.importorskip("mpmath")
+    x = np.array([-441.0886457519567, -178.40527144279883, -20.3, 0.25, -1.25])
+    mpmath.mp.prec = 200
+    powers = [mpmath.exp(mpmath.mpf(v)) for v in x]
+    shares = np.array([float(-p / mpmath.fsum(powers)) for p in powers[:3]])
+    many = 1 if way in ("small", "compiled", "forward") else 2000
+    dim = 0 if way == "columns" else 1
+    given = ad.tensor(np.tile(x, (many, 1)) if dim else np.tile(x[:, None], (1, many)))
+    loss = lambda t: t.log_softmax(dim).select(dim, 3).sum()
+    if way == "forward":
+        direct = lambda i: ad.jvp(loss, (given,), (ad.eye(5, dtype=ad.float64)[i : i + 1],))[1]
+        found = np.array([direct(i).item() for i in range(3)])
+    else:
+        slope = ad.compile(ad.grad(loss)) if way == "compiled" else ad.grad(loss)
+        found = slope(given).numpy()
+        found = found[-1, :3] if dim else found[:3, -1]
+    np.testing.assert_allclose(found, shares, rtol=8 * np.finfo(float).eps)

@@ -110,3 +110,10 @@ def test_a_small_derivative_is_not_taken_for_an_infinitely_small_one(way: str, d
     found = WAYS[way](f, ad.zeros(2, dtype=getattr(ad, dtype)))
     true = scale * np.array([[2, 1], [1, 2]])
     np.testing.assert_allclose(found.numpy(), true, 1e-6)
+
+
+def test_a_zero_beside_a_number_costs_no_digits_of_the_slope_of_abs() -> None:
+    x = ad.tensor([0.998046875, 0.0, 4e-81], dtype=ad.float64)
+    slope = ad.grad(lambda x: (0.5 * x.abs()).sum())
+    np.testing.assert_array_equal(slope(x).numpy(), [0.5, 0.0, 0.5])
+    np.testing.assert_array_equal(ad.grad(lambda x: slope(x).sum())(x).numpy(), [0, 0, 0])

@@ -259,3 +259,12 @@ def test_a_sum_of_probabilities_is_bounded_and_results_are_tensors() -> None:
     assert type(stats.zipf.logpmf(_double(np.nan), 2.0)) is ad.Tensor
     with pytest.raises(ValueRangeError, match="betabinom.cdf: a sum of"):
         stats.betabinom.cdf(_double(1e11), 10**12, 2.0, 3.0)
+
+
+def test_degrees_are_reduced_before_they_are_rounded() -> None:
+    x = ad.tensor([0.0, 90.0, 180.0, 270.0, -90.0, 36e6 + 30.0], dtype=ad.float64)
+    np.testing.assert_array_equal(special.sindg(x).numpy()[:5], [0, 1, 0, -1, -1])
+    np.testing.assert_array_equal(special.cosdg(x).numpy()[:5], [1, 0, -1, 0, 0])
+    np.testing.assert_array_equal(special.tandg(x).numpy()[:5], [0, np.inf, 0, np.inf, np.inf])
+    np.testing.assert_array_equal(special.cotdg(x).numpy()[:5], [np.inf, 0, np.inf, 0, 0])
+    assert abs(special.sindg(x)[5].item() - 0.5) < 2e-16

@@ -10,6 +10,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.checks import activation
+from adjoint.core import dtypes
 from adjoint.core.activations import CUBE, RATE, gate_sides
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
@@ -311,10 +312,28 @@ def softmax_gradient(grad: Tensor, result: Tensor, dim: int, input_dtype: Any) -
     return _balanced(found, result > 0.5, dim).to(input_dtype)
 
 
-def log_softmax_gradient(grad: Tensor, result: Tensor, dim: int, input_dtype: Any) -> Tensor:
-    """ḡ - exp(result) Σ ḡ."""
-    found = grad - result.exp() * grad.sum((dim,), True)
+def log_softmax_gradient(
+    grad: Tensor, self: Tensor, result: Tensor, dim: int, input_dtype: Any
+) -> Tensor:
+    """ḡ - s Σ ḡ with the shares s = exp(result)."""
+    shares = result.exp() * (1 + _rounded(self.to(result.dtype), result, dim))
+    found = grad - shares * grad.sum((dim,), True)
     return _balanced(found, result > _LOG_HALF, dim).to(input_dtype)
+
+
+def _rounded(self: Tensor, result: Tensor, dim: int) -> Tensor:
+    """What rounding took of the logarithms of shares: much of a small share. It is found from x,
+    from the difference from the largest, and the logarithm of the sum."""
+    x, found = self.detach(), result.detach()
+    if not x.ndim or x.shape[dim] == 0:
+        return ops.zeros_like(found)
+    top = _top(x, dim)
+    total = logarithm_of_sum(x, top, (dim,))
+    away = x - top
+    moved = away - x
+    more = ((away - found) - total) + ((x - (away - moved)) - (top + moved))
+    bound = 4 * dtypes.finfo(found.dtype).eps * (total - found)
+    return ops.where(more.abs() <= bound, more, 0.0)
 
 
 _LOG_HALF = -0.6931471805599453

@@ -14,7 +14,7 @@ from adjoint.distributions.distribution import Distribution, ExponentialFamily, 
 from adjoint.distributions.gammas import EULER, Beta
 from adjoint.distributions.probabilities import Probabilities
 from adjoint.distributions.transforms import AffineTransform, PowerTransform
-from adjoint.distributions.utils import clamp_probs, log1mexp
+from adjoint.distributions.utils import clamp_probs, log1mexp, root
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.jacobians import jvp
 
@@ -145,13 +145,19 @@ class Kumaraswamy(TransformedDistribution):
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         inside = (value > 0) & (value < 1)
-        log_rest = log1mexp(self.concentration1 * value.where(inside, 0.5).log())
-        below = -(self.concentration0 * log_rest).expm1()
+        a, b, x = self.concentration1, self.concentration0, value.where(inside, 0.5)
+        low = x.pow(a) < 0.5
+        small = x.where(low, 0.5).pow(a).where(low, 0.25)
+        rest = -(a * x.where(~low, 0.5).log()).expm1()  # 1 - xᵃ
+        log_rest = ops.where(low, (-small).log1p(), rest.log())
+        most = ~low & (b * log_rest < -1)  # there powers keep the digits that logarithms round
+        above = rest.where(most, 1.0).pow(b)
+        below = ops.where(most, 1 - above, -(b * log_rest.where(~most, 0.0)).expm1())
         return ops.where(inside, below, value.clamp(0, 1))
 
     def icdf(self, value: Tensor) -> Tensor:
         inner = -((-value).log1p() / self.concentration0).expm1()
-        return inner.pow(self.concentration1.reciprocal())
+        return root(inner, self.concentration1)
 
     def entropy(self) -> Tensor:
         a, b = self.concentration1, self.concentration0
@@ -394,7 +400,7 @@ def _log_integral(logits: Tensor) -> Tensor:
     series = ops.zeros_like(half)
     for c in reversed(_LOG_SINHC):
         series = (series + c) * square
-    size = logits.abs()
+    size = ops.where(logits < 0, -logits, logits)  # without the kink, next to which digits are lost
     middle = size < 3  # where derivatives of the closed form cancel
     between = ops._analytic_derivative(-size.where(middle & ~near, 1.0), "exprel", 0).log()
     far = size.where(~middle, 3.0)

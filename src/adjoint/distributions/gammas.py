@@ -18,7 +18,7 @@ from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.distribution import Distribution, ExponentialFamily
 from adjoint.distributions.transforms import AffineTransform, PowerTransform
-from adjoint.distributions.utils import broadcast_all, softplus, tensor_of
+from adjoint.distributions.utils import broadcast_all, root, softplus, tensor_of
 from adjoint.tensor.tensor import Tensor
 
 EULER = 0.57721566490153286061
@@ -502,7 +502,7 @@ class Weibull(TransformedDistribution):
         return -(-(value / self.scale).pow(self.concentration)).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.scale * (-(-value).log1p()).pow(self.concentration.reciprocal())
+        return self.scale * root(-(-value).log1p(), self.concentration)
 
     def entropy(self) -> Tensor:
         k = self.concentration

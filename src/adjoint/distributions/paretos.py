@@ -13,6 +13,7 @@ from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import Distribution, uniform_like
 from adjoint.distributions.gammas import Exponential, where_above
 from adjoint.distributions.transforms import AffineTransform, ExpTransform
+from adjoint.distributions.utils import below_one, root
 from adjoint.tensor.tensor import Tensor
 
 
@@ -56,11 +57,13 @@ class Pareto(TransformedDistribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        excess = ((value - self.scale) / self.scale).clamp(min=0)
-        return -(-self.alpha * excess.log1p()).expm1()
+        far = value > 2 * self.scale  # there the power keeps the digits that its logarithm rounds
+        excess = ((value - self.scale) / self.scale).where(~far, 0.0).clamp(min=0)
+        beyond = (self.scale / value.where(far, self.scale)).pow(self.alpha)
+        return ops.where(far, 1 - beyond, -(-self.alpha * excess.log1p()).expm1())
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.scale * (-(-value).log1p() / self.alpha).exp()
+        return self.scale / below_one(value, self.alpha)
 
     def entropy(self) -> Tensor:
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
@@ -124,8 +127,10 @@ class GeneralizedPareto(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        z = (value - self.loc) / self.scale
-        return -(1 + self.concentration) * _log1p_over(self.concentration, z) - self.scale.log()
+        k, z = self.concentration, (value - self.loc) / self.scale
+        over, heavy = _log1p_over(k, z), k > 0  # parts that have one sign where heavy
+        apart = (k * z).where(heavy, 0.0).log1p() + over
+        return -ops.where(heavy, apart, (1 + k) * over) - self.scale.log()
 
     def log_cdf(self, value: Tensor) -> Tensor:
         """The logarithm of the distribution function."""
@@ -133,20 +138,34 @@ class GeneralizedPareto(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        return -self.log_survival_function(value).expm1()
+        k, z = self.concentration, (value - self.loc) / self.scale
+        far = k * z > _FAR  # there the power keeps the digits that its logarithm rounds
+        shift, steep = (k * z).where(far, 1.0), k.where(far, 1.0)
+        below = -(-_log1p_over(k.where(~far, 0.0), z.where(~far, 0.0))).expm1()
+        return ops.where(far, 1 - 1 / root(1 + shift, steep), below)
 
     def icdf(self, value: Tensor) -> Tensor:
         """loc + scale (e^(ξt) - 1)/ξ, t = -log(1 - u)."""
-        t = -(-value).log1p()
-        return self.loc + self.scale * _expm1_over(self.concentration, t)
+        t, k = -(-value).log1p(), self.concentration
+        far = k * t > _FAR
+        steep = k.where(far, 1.0)
+        above = ((1 - value).where(far, 1.0).pow(-steep) - 1) / steep
+        near = _expm1_over(k.where(~far, 0.0), t.where(~far, 0.0))
+        return self.loc + self.scale * ops.where(far, above, near)
 
     def entropy(self) -> Tensor:
         return (self.scale.log() + self.concentration + 1).broadcast_to(self.batch_shape)
 
 
+_FAR = 3.0  # an exponent, or what is added to 1, beyond which nothing cancels by closed forms
+
+
 def _log1p_over(k: Tensor, z: Tensor) -> Tensor:
     """log(1 + kz)/k, and z where k is 0."""
-    return z * ops._analytic_derivative(k * z, "log1prel", 0)
+    shift = k * z
+    far = shift > _FAR
+    near = z * ops._analytic_derivative(shift.where(~far, 0.0), "log1prel", 0)
+    return ops.where(far, shift.where(far, 1.0).log1p() / k.where(far, 1.0), near)
 
 
 def _expm1_over(k: Tensor, t: Tensor) -> Tensor:

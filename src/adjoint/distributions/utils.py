@@ -226,3 +226,30 @@ def _side_of_triangle(length: int, diag: int) -> int:
 
 def _elements(n: int, diag: int) -> int:
     return sum(min(max(row + 1 + diag, 0), n) for row in range(n))
+
+
+def root(x: Tensor, n: Tensor) -> Tensor:
+    """x^(1/n): rounding 1/n would cost log(x) ulp."""
+    exponent = n.reciprocal()
+    near, by = exponent.detach(), n.detach()
+    (a, b), (c, d) = _halves(near), _halves(by)
+    product = near * by
+    lost = (1 - product) - (((a * c - product) + a * d + b * c) + b * d)
+    known = lost.isfinite() & (x > 0) & x.isfinite()
+    more = lost / by * x.detach().where(known, 1.0).log()
+    return x.pow(exponent) * (1 + more.where(known, 0.0))
+
+
+def _halves(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Two numbers with half the digits each, whose sum is x."""
+    shift = 2.0 ** ((finfo(x.dtype).bits * 27) // 64) + 1
+    large = x * shift
+    upper = large - (large - x)
+    return upper, x - upper
+
+
+def below_one(u: Tensor, n: Tensor) -> Tensor:
+    """(1 - u)^(1/n), of a probability: from 1 - u where that is exact."""
+    exact = u >= 0.5
+    near = ((-u.where(~exact, 0.25)).log1p() / n).exp()
+    return ops.where(exact, root((1 - u).where(exact, 1.0), n), near)

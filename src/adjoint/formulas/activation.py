@@ -34,11 +34,11 @@ def gelu_gate_slope(self: Tensor, result: Tensor, slope: bool) -> Tensor:
     return result * (half.tanh() * rate)
 
 
-def log_softmax_jvp(self_t: Tensor, result: Tensor, dim: int) -> Tensor:
+def log_softmax_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: int) -> Tensor:
     """ẋ - Σ s ẋ with the shares s. Times s they add up to 0, which gives that of a share above 1/2,
     whose own formula cancels.
     """
-    shares = result.exp()
+    shares = ops.softmax(self_p.to(result.dtype), dim)
     found = self_t.to(result.dtype) - (self_t * shares).sum((dim,), True)
     if not result.ndim:
         return found

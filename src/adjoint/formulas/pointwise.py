@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
@@ -114,18 +115,31 @@ def abs_vjp(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     """z ȳ/|z|, where |z| may be infinitely small: then it is complex."""
     if not may_be_near(result):
         return grad * self.sgn()
-    ratio = ops._quotient(grad, result.conj())
-    return self * (ratio.real if self.is_complex() else ratio)
+    if self.is_complex():
+        return self * ops._quotient(grad, result.conj()).real
+    near = lambda length: self * ops._quotient(grad, length.conj())
+    return _beside_kink(self, result, near, grad)
 
 
 def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
     """Re(conj(z) ż)/|z|."""
     if may_be_near(result):
-        along = self_p.conj() * self_t
-        return ops._quotient(along.real if self_p.is_complex() else along, result)
+        if self_p.is_complex():
+            return ops._quotient((self_p.conj() * self_t).real, result)
+        near = lambda length: ops._quotient(self_p * self_t, length)
+        return _beside_kink(self_p, result, near, self_t)
     if self_p.is_complex():
         return (self_p.sgn().conj() * self_t).real
     return self_p.sgn() * self_t
+
+
+def _beside_kink(
+    self: Tensor, result: Tensor, near: Callable[[Tensor], Tensor], moved: Tensor
+) -> Tensor:
+    """`near` of the length |x| where that is infinitely small, elsewhere sgn(x) times `moved`: the
+    slope of x/|x| is 0 there, and by a quotient it would be 0 to rounding only."""
+    kink = self == 0
+    return ops.where(kink, near(result.masked_fill(~kink, 1)), self.sgn() * moved)
 
 
 def sgn_derivative(direction: Tensor, self: Tensor, result: Tensor) -> Tensor:

@@ -62,6 +62,20 @@ def length_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: b
     return ops._directed(spread, self, norm)
 
 
+def across(g: Tensor, self: Tensor, result: Tensor, dim: Dims, eps: float) -> Tensor:
+    """The part of g across x over ‖x‖, (g - u ⟨u, g⟩)/‖x‖ with u = x/‖x‖; g/eps where x is shorter
+    than eps. It is at right angles to u, which gives an element above 1/√2: its own formula
+    cancels."""
+    length = ops.linalg_vector_norm(self, 2, dim, True)
+    short = length < eps
+    rest = (g - result * (result * g).sum(dim, True)) / length.masked_fill(short, 1)
+    if result.ndim:
+        large = result * result > 0.5
+        others = (rest * result).masked_fill(large, 0).sum(dim, True)
+        rest = ops.where(large, -others / result.masked_fill(~large, 1), rest)
+    return ops.where(short, g / (eps or 1.0), rest)
+
+
 def vector_norm_vjp(
     grad: Tensor, self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: bool
 ) -> Tensor:

@@ -651,7 +651,7 @@ def softmax_gradient(grad: Array, result: Array, dim: int, input_dtype: DType) -
     """s (ḡ - Σ s ḡ); an s of 0 has no gradient, whatever ḡ is there."""
     axis = wrap_dim("softmax", dim, result.ndim)
     g, s = widen(grad), widen(result)
-    found = rows.softmax_back(g, s, axis, logarithm=False)
+    found = rows.softmax_back(g, s, axis)
     if found is None:
         weighted = g * s
         total = _total(weighted, axis)
@@ -664,16 +664,39 @@ def softmax_gradient(grad: Array, result: Array, dim: int, input_dtype: DType) -
     return astype(found, input_dtype.np, copy=False)
 
 
-def log_softmax_gradient(grad: Array, result: Array, dim: int, input_dtype: DType) -> Array:
-    """ḡ - exp(result) Σ ḡ."""
+def log_softmax_gradient(
+    grad: Array, self: Array, result: Array, dim: int, input_dtype: DType
+) -> Array:
+    """ḡ - s Σ ḡ with the shares s = exp(result)."""
     axis = wrap_dim("log_softmax", dim, result.ndim)
     g, r = widen(grad), widen(result)
-    found = rows.softmax_back(g, r, axis, logarithm=True)
+    x = widen(self).astype(r.dtype, copy=False)
+    found = rows.softmax_back(g, r, axis, x)
     if found is None:
-        found = g - np.exp(r) * _total(g, axis)
+        found = g - _shares(r, x, axis) * _total(g, axis)
         if _is_large(r, _LOG_HALF):
             found = _balanced(found, r > _LOG_HALF, axis)
     return astype(found, input_dtype.np, copy=False)
+
+
+def _shares(result: Array, x: Array, axis: int) -> Array:
+    """exp(result), the logarithms of shares, and what rounding took of them, found from x: the
+    difference from the largest, and the logarithm of the largest share."""
+    shares = np.exp(result)
+    if not result.ndim or not result.size or np.minimum.reduce(result, None) >= _FEW_DIGITS:
+        return shares
+    top, most = x.max(axis=axis, keepdims=True), result.max(axis=axis, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        away = x - top
+        moved = away - x
+        more = ((away - result) + most) + ((x - (away - moved)) - (top + moved))
+    bound = 4 * np.finfo(result.dtype).eps * (-result - most)
+    more *= shares
+    np.add(shares, more, out=shares, where=np.abs(more) <= bound * shares)
+    return shares
+
+
+_FEW_DIGITS = -16  # the logarithm of a share below which it keeps few digits of the share
 
 
 def _is_large(result: Array, most: float) -> bool:

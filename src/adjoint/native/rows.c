@@ -54,7 +54,7 @@ INLINE REAL power_below(REAL x, REAL top) {
   return e + e * (lost - lost == 0 ? lost : 0);
 }
 
-static void softmax_row(long n, long logarithm, const REAL *from, const REAL *none, REAL *to) {
+static void softmax_row(long n, long logarithm, const REAL *from, const REAL *none, const REAL *nor, REAL *to) {
   REAL top = from[0];
   int whole = 1; /* no NaN */
 #pragma omp simd reduction(max : top) reduction(& : whole)
@@ -82,16 +82,35 @@ static void softmax_row(long n, long logarithm, const REAL *from, const REAL *no
   }
 }
 
+/* The logarithm of a share keeps fewer digits of the share the smaller that is. Below exp(FEW_DIGITS) what rounding took is found
+   from x: the difference of x from the largest, and the logarithm of the largest share. */
+#define FEW_DIGITS -16
+INLINE REAL share_of(REAL own, REAL most, REAL x, REAL top) {
+  const REAL d = x - top, moved = d - x, lost = (x - (d - moved)) - (top + moved), more = ((d - own) + most) + lost;
+  const REAL bound = (sizeof(REAL) == 4 ? 0x1p-21 : 0x1p-50) * (REAL)(-own - most), share = exp_REAL(own);
+  return more <= bound && -more <= bound ? share + share * more : share;
+}
+
 /* The gradient of a row of x from that of y, and y. An element of y that is 0 has none, whatever arrives there; that of one
    above 1/2 is minus the sum of the others, since they add up to 0: its own formula would cancel. */
-static void softmax_row_back(long n, long logarithm, const REAL *g, const REAL *own, REAL *to) {
+static void softmax_row_back(long n, long logarithm, const REAL *g, const REAL *own, const REAL *x, REAL *to) {
   double total = 0, none = 0;
-  REAL top = own[0];
+  REAL top = own[0], least = own[0];
   if (logarithm) {
     SUMS(g[i], 0, total, none)
     const REAL sum = (REAL)total;
-#pragma omp simd reduction(max : top)
-    for (long i = 0; i < n; i++) to[i] = g[i] - exp_REAL(own[i]) * sum, top = own[i] > top ? own[i] : top;
+#pragma omp simd reduction(max : top) reduction(min : least)
+    for (long i = 0; i < n; i++) {
+      to[i] = g[i] - exp_REAL(own[i]) * sum;
+      top = own[i] > top ? own[i] : top, least = own[i] < least ? own[i] : least;
+    }
+    if (least < FEW_DIGITS) {
+      REAL largest = x[0];
+#pragma omp simd reduction(max : largest)
+      for (long i = 0; i < n; i++) largest = x[i] > largest ? x[i] : largest;
+#pragma omp simd
+      for (long i = 0; i < n; i++) to[i] = g[i] - share_of(own[i], top, x[i], largest) * sum;
+    }
   } else {
     SUMS(g[i] * own[i], 0, total, none)
     if (total - total != 0) { /* an infinity, maybe where y is 0 */
@@ -127,7 +146,8 @@ static void softmax_row_back(long n, long logarithm, const REAL *g, const REAL *
   }
 
 /* The same for `wide` columns at once. */
-static void softmax_columns(long n, long wide, long step, long logarithm, const REAL *from, const REAL *none, REAL *to) {
+static void softmax_columns(long n, long wide, long step, long logarithm, const REAL *from, const REAL *none, const REAL *nor,
+                            REAL *to) {
   REAL top[SIDE];
   double total[SIDE] = {0};
   for (long c = 0; c < wide; c++) top[c] = from[c];
@@ -153,7 +173,26 @@ static void softmax_columns(long n, long wide, long step, long logarithm, const 
     for (long c = 0; c < wide; c++) to[i * step + c] /= top[c];
 }
 
-static void softmax_columns_back(long n, long wide, long step, long logarithm, const REAL *g, const REAL *own, REAL *to) {
+/* The same again of columns where shares are small. */
+static void small_shares(long n, long wide, long step, const REAL *g, const REAL *own, const REAL *x, const REAL *sum, REAL *to) {
+  REAL top[SIDE], largest[SIDE];
+  for (long c = 0; c < wide; c++) top[c] = own[c], largest[c] = x[c];
+  for (long i = 1; i < n; i++)
+#pragma omp simd
+    for (long c = 0; c < wide; c++) {
+      const long at = i * step + c;
+      top[c] = own[at] > top[c] ? own[at] : top[c], largest[c] = x[at] > largest[c] ? x[at] : largest[c];
+    }
+  for (long i = 0; i < n; i++)
+#pragma omp simd
+    for (long c = 0; c < wide; c++) {
+      const long at = i * step + c;
+      to[at] = g[at] - share_of(own[at], top[c], x[at], largest[c]) * sum[c];
+    }
+}
+
+static void softmax_columns_back(long n, long wide, long step, long logarithm, const REAL *g, const REAL *own, const REAL *x,
+                                 REAL *to) {
   double total[SIDE] = {0};
   REAL sum[SIDE];
   if (logarithm) {
@@ -162,7 +201,7 @@ static void softmax_columns_back(long n, long wide, long step, long logarithm, c
     SUM_COLUMNS((own[at + c] == 0 ? 0 : g[at + c] * own[at + c]), total)
   }
   const REAL most = (REAL)(logarithm ? LOG_HALF : 0.5);
-  int large = 0;
+  int large = 0, small = 0;
   for (long c = 0; c < wide; c++) sum[c] = (REAL)total[c];
   for (long i = 0; i < n; i++) {
     const long at = i * step;
@@ -173,9 +212,10 @@ static void softmax_columns_back(long n, long wide, long step, long logarithm, c
 #pragma omp simd
       for (long c = 0; c < wide; c++) to[at + c] = own[at + c] == 0 ? 0 : own[at + c] * (g[at + c] - sum[c]);
     }
-#pragma omp simd reduction(| : large)
-    for (long c = 0; c < wide; c++) large |= own[at + c] > most;
+#pragma omp simd reduction(| : large, small)
+    for (long c = 0; c < wide; c++) large |= own[at + c] > most, small |= own[at + c] < FEW_DIGITS;
   }
+  if (logarithm && small) small_shares(n, wide, step, g, own, x, sum, to);
   if (!large) return;
   for (long c = 0; c < wide; c++) total[c] = 0;
   SUM_COLUMNS((own[at + c] > most ? 0 : to[at + c]), total)
@@ -194,29 +234,31 @@ static long side_of(long outer, long inner) {
 
 /* A function of rows, or of several columns at once, along the middle one of three dimensions. sizes: those three, and whether
    the logarithm is wanted. */
-typedef void Rows(long n, long logarithm, const REAL *one, const REAL *other, REAL *to);
-typedef void Columns(long n, long wide, long step, long logarithm, const REAL *one, const REAL *other, REAL *to);
-static int along_middle(const long *sizes, Rows *row, Columns *columns, const REAL *one, const REAL *other, REAL *to) {
+typedef void Rows(long n, long logarithm, const REAL *one, const REAL *other, const REAL *third, REAL *to);
+typedef void Columns(long n, long wide, long step, long logarithm, const REAL *one, const REAL *other, const REAL *third,
+                     REAL *to);
+static int along_middle(const long *sizes, Rows *row, Columns *columns, const REAL *one, const REAL *other, const REAL *third,
+                        REAL *to) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3];
   const long side = side_of(outer, inner);
 #pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * n * inner > WORTH)
   for (long o = 0; o < outer; o++)
     for (long c = 0; c < inner; c += side) {
       const long start = o * n * inner + c, wide = inner - c < side ? inner - c : side;
-      const REAL *second = other ? other + start : other;
-      if (inner == 1) row(n, logarithm, one + start, second, to + start);
-      else columns(n, wide, inner, logarithm, one + start, second, to + start);
+      const REAL *second = other ? other + start : other, *last = third ? third + start : third;
+      if (inner == 1) row(n, logarithm, one + start, second, last, to + start);
+      else columns(n, wide, inner, logarithm, one + start, second, last, to + start);
     }
   return 0;
 }
 
 int softmax_REAL(const long *sizes, const REAL *x, REAL *y) {
-  return along_middle(sizes, softmax_row, softmax_columns, x, NULL, y);
+  return along_middle(sizes, softmax_row, softmax_columns, x, NULL, NULL, y);
 }
 
-/* The gradient of x from that of y, and y. */
-int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, REAL *of_x) {
-  return along_middle(sizes, softmax_row_back, softmax_columns_back, grad, y, of_x);
+/* The gradient of x from that of y, and y; of the logarithm from x, too. */
+int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, const REAL *x, REAL *of_x) {
+  return along_middle(sizes, softmax_row_back, softmax_columns_back, grad, y, x, of_x);
 }
 
 /* Mean squares in between have lost nothing to overflow or underflow. */

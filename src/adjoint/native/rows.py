@@ -41,15 +41,16 @@ def softmax(x: Array, axis: int, *, logarithm: bool) -> Array | None:
     return result
 
 
-def softmax_back(grad: Array, result: Array, axis: int, *, logarithm: bool) -> Array | None:
-    """The gradient of x."""
+def softmax_back(grad: Array, result: Array, axis: int, x: Array | None = None) -> Array | None:
+    """The gradient of x; with x that of the logarithm."""
     grad, result = dense(grad), dense(result)
-    fits = result.ndim and grad.shape == result.shape
-    run = _function("softmax_back", result.shape[axis], result, grad) if fits else None
+    x = None if x is None else dense(x)
+    fits = result.ndim and grad.shape == result.shape and (x is None or x.shape == result.shape)
+    run = _function("softmax_back", result.shape[axis], result, grad, x) if fits else None
     if run is None:
         return None
     of_x = np.empty(result.shape, result.dtype)
-    kernels.call(run, _around(result, axis, int(logarithm)), grad, result, of_x)
+    kernels.call(run, _around(result, axis, int(x is not None)), grad, result, x, of_x)
     return of_x
 
 

@@ -37,6 +37,13 @@ def softmax_backward_data(grad_output: Spec, output: Spec, dim: int, input_dtype
     return Spec(shape, input_dtype)
 
 
+def log_softmax_gradient(
+    grad: Spec, self: Spec, result: Spec, dim: int, input_dtype: DType
+) -> Spec:
+    """The dtype of the input of log_softmax."""
+    return softmax_backward_data(grad, result, dim, input_dtype)
+
+
 def log_sigmoid_forward(self: Spec) -> tuple[Spec, Spec]:
     """The value, and the buffer."""
     require_real_float("log_sigmoid", self.dtype)

@@ -132,6 +132,11 @@ def length_backward(grad: Spec, self: Spec, result: Spec, dim: Dims, keepdim: bo
     return self
 
 
+def direction(self: Spec, dim: Dims, eps: float) -> Spec:
+    """That of the vectors."""
+    return self
+
+
 def exp_shares(self: Spec, top: Spec, dim: Dims, keepdim: bool) -> Spec:
     """That of the exponents; whole numbers become the default float."""
     if self.dtype.is_differentiable:

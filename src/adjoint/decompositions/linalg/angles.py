@@ -19,5 +19,4 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int, eps: float) -> Tensor:
             f"cosine_similarity: needs real floating point vectors, got {common}; convert it."
         )
     x1, x2 = ops.broadcast_tensors([x1.to(common), x2.to(common)])
-    units = [x / ops.linalg_vector_norm(x, 2, (dim,), True).clamp_min(eps) for x in (x1, x2)]
-    return (units[0] * units[1]).sum((dim,))
+    return (ops._direction(x1, (dim,), eps) * ops._direction(x2, (dim,), eps)).sum((dim,))

@@ -27,6 +27,7 @@ from adjoint.kernels.reduction.extrema import (
 )
 from adjoint.kernels.reduction.norms import (
     directed,
+    direction,
     exp_difference,
     exp_shares,
     length_backward,

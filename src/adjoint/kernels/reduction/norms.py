@@ -100,6 +100,14 @@ def length_backward(grad: Array, self: Array, result: Array, dim: Dims, keepdim:
     return directed(spread, self, norm)
 
 
+def direction(self: Array, dim: Dims, eps: float) -> Array:
+    """x / ‖x‖, or x / eps where x is shorter."""
+    x = widened(self)
+    length = vector_norm(x, 2, dim, True, None)
+    with np.errstate(all="ignore"):
+        return narrowed(np.asarray(x / np.maximum(length, x.dtype.type(eps))), self)
+
+
 def std_backward(grad: Array, self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
     """The same of x - mean."""
     mean = mean_dims(self, dim, True, None)

@@ -31,6 +31,45 @@ def all_results(name: str, count: int, *args: Tensor) -> tuple[Tensor, ...]:
     return tuple(ad._scipy(*args, name, part) for part in range(count))
 
 
+def airy(x: Tensor) -> tuple[Tensor, ...]:
+    """Ai, Ai′, Bi and Bi′."""
+    of_first = ad.special_airy_ai(x), ad._airy_ai_derivative(x, 1)
+    return (*of_first, *(ad._scipy(x, "airy", part) for part in (2, 3)))
+
+
+def turned(x: Tensor, quarters: int) -> Tensor:
+    """sin(x + 90 · quarters), x in degrees."""
+    rest, turns = _in_quarters(x)
+    turns = turns + quarters
+    found = ad.where(ad.remainder(turns, 2) == 0, ad.sin(rest), ad.cos(rest))
+    return ad.where(ad.remainder(turns, 4) < 2, found, -found)
+
+
+def tangent(x: Tensor) -> Tensor:
+    """tan(x), x in degrees: infinity at its poles."""
+    rest, turns = _in_quarters(x)
+    steep = ad.remainder(turns, 2) != 0
+    return ad.where(steep, 1 / ad.tan(ad.where(steep, 0 - rest, 1.0)), _near_zero(~steep, rest))
+
+
+def cotangent(x: Tensor) -> Tensor:
+    """cot(x), x in degrees: infinity at its poles."""
+    rest, turns = _in_quarters(x)
+    steep = ad.remainder(turns, 2) == 0
+    return ad.where(steep, 1 / ad.tan(ad.where(steep, rest, 1.0)), -_near_zero(~steep, rest))
+
+
+def _near_zero(where: Tensor, x: Tensor) -> Tensor:
+    return ad.tan(ad.where(where, x, 0.0))
+
+
+def _in_quarters(x: Tensor) -> tuple[Tensor, Tensor]:
+    """What is left of x degrees after so many quarters of a turn, in radians; degrees are exact."""
+    rest = ad.fmod(x, 360.0)
+    turns = ad.round(rest.detach() / 90)
+    return ad.deg2rad(rest - 90 * turns), turns
+
+
 def odds(p: Tensor) -> Tensor:
     """p/(1 - p)."""
     return p / (1 - p)

@@ -239,7 +239,14 @@ def pulled_length(grad: Array, x: Array, result: Array, dim: Dims, keepdim: bool
     return spread * quotient(x, size)
 
 
+def direction(x: Array, dim: Dims, eps: float) -> Array:
+    """x over its length."""
+    length = np.sqrt(np.sum(x * x, axis=dim, keepdims=True)) if x.ndim else np.abs(x)
+    return x / np.maximum(length, eps)
+
+
 REFERENCES: dict[str, Callable[..., Any]] = {
+    "_direction": direction,
     "_quotient": quotient,
     "_directed": lambda x, y, norm: x * quotient(y, norm),
     "_exp_difference": lambda x, y: np.exp(x - y), "_settle": lambda x, derivative: x,

@@ -116,6 +116,16 @@ def lengths_backward(make: Make) -> Iterator[Sample]:
     yield Sample(make(), make(3, 4), make(), None, False, name="all")
 
 
+@sampler("_direction")
+def directions(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make(3, 4), (1,), 1e-8, name="rows")
+    yield Sample(make(3, 2), (0,), 1e-8, name="columns")
+    yield Sample(make(3, 2), (1,), 100.0, name="short")
+    yield Sample(make(), (0,), 1e-8, name="0-d")
+
+
 @sampler("_exp_shares")
 def shares_of_powers(make: Make) -> Iterator[Sample]:
     for shape, dim, keepdim, kept in (((3, 4), (1,), False, (3,)), ((3, 4), (0, 1), True, (1, 1))):
