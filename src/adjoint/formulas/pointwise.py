@@ -14,6 +14,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
+from adjoint.ops.fans import is_in_graph
 from adjoint.ops.kinks import may_be_near
 
 Tensor = Any
@@ -87,16 +88,28 @@ def finite_length(length: Tensor) -> Tensor:
 
 def hypot_vjp(grad: Tensor, self: Tensor, other: Tensor, result: Tensor) -> Tensor:
     """x ȳ/r. At the origin r may be infinitely small, and the slope of this is that of x alone."""
-    if may_be_near(result):
-        return ops._directed(self, grad, result.conj())
-    return ops._hypot_slope(grad, self, other)
+    if not may_be_near(result):
+        return ops._hypot_slope(grad, self, other)
+    near = lambda length: ops._directed(self, grad, length.conj())
+    return _of_graph(near, result, self, other, grad)
 
 
 def hypot_jvp(tangent: Tensor, self: Tensor, other: Tensor, result: Tensor) -> Tensor:
     """ẋ x/r. At the origin the slope of this, 1/r, is infinite until something makes it finite."""
-    if may_be_near(result):
-        return ops._directed(tangent, self, result)
-    return ops._hypot_slope(tangent, self, other)
+    if not may_be_near(result):
+        return ops._hypot_slope(tangent, self, other)
+    near = lambda length: ops._directed(tangent, self, length)
+    return _of_graph(near, result, self, other, tangent)
+
+
+def _of_graph(
+    near: Callable[[Tensor], Tensor], result: Tensor, self: Tensor, other: Tensor, factor: Tensor
+) -> Tensor:
+    """`near` of r; in a graph, which holds it for all points, at the origin alone."""
+    if not is_in_graph(result):
+        return near(result)
+    origin = (self == 0) & (other == 0)
+    return _beside_kink(origin, result, near, ops._hypot_slope(factor, self, other))
 
 
 def hypot_curvature(factor: Tensor, self: Tensor, other: Tensor) -> Tensor:
@@ -118,7 +131,7 @@ def abs_vjp(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     if self.is_complex():
         return self * ops._quotient(grad, result.conj()).real
     near = lambda length: self * ops._quotient(grad, length.conj())
-    return _beside_kink(self, result, near, grad)
+    return _beside_kink(self == 0, result, near, self.sgn() * grad)
 
 
 def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
@@ -127,19 +140,18 @@ def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
         if self_p.is_complex():
             return ops._quotient((self_p.conj() * self_t).real, result)
         near = lambda length: ops._quotient(self_p * self_t, length)
-        return _beside_kink(self_p, result, near, self_t)
+        return _beside_kink(self_p == 0, result, near, self_p.sgn() * self_t)
     if self_p.is_complex():
         return (self_p.sgn().conj() * self_t).real
     return self_p.sgn() * self_t
 
 
 def _beside_kink(
-    self: Tensor, result: Tensor, near: Callable[[Tensor], Tensor], moved: Tensor
+    kink: Tensor, result: Tensor, near: Callable[[Tensor], Tensor], away: Tensor
 ) -> Tensor:
-    """`near` of the length |x| where that is infinitely small, elsewhere sgn(x) times `moved`: the
-    slope of x/|x| is 0 there, and by a quotient it would be 0 to rounding only."""
-    kink = self == 0
-    return ops.where(kink, near(result.masked_fill(~kink, 1)), self.sgn() * moved)
+    """`near` of the length where that is infinitely small, elsewhere `away`, whose own slope loses
+    no digits: that of x/|x| is 0, and by a quotient it would be 0 to rounding only."""
+    return ops.where(kink, near(result.masked_fill(~kink, 1)), away)
 
 
 def sgn_derivative(direction: Tensor, self: Tensor, result: Tensor) -> Tensor:
