@@ -15,13 +15,12 @@ from __future__ import annotations
 import numpy as np
 
 from adjoint.core.errors import DegenerateError
-from adjoint.core.fans import FAN, STEPS
+from adjoint.core.fans import FAN, PROBES, STEPS, steps_beside
 from adjoint.core.records import record
 from adjoint.kernels.linalg.common import Array, each
 from adjoint.kernels.linalg.solve import lu_without_pivots, permutation_of_pivots
 
-_T = np.array([0.0, *STEPS, *(-t for t in STEPS)])
-_BELOW = slice(1 + len(STEPS), None)  # where t < 0
+_BELOW = slice(1 + len(STEPS), 1 + 2 * len(STEPS))  # where t < 0
 
 
 @record
@@ -65,8 +64,8 @@ def _moved(R: Array, found: list[Deficit]) -> Array:
     result = np.repeat(R[None], FAN, 0)
     for deficit in found:
         places = np.arange(len(deficit.sizes))
-        moves = _T[:, None] * deficit.sizes
-        result[(slice(None), *deficit.index, places, places)] += moves.astype(R.dtype)
+        moves = steps_beside(R.dtype, deficit.equal)[:, None] * deficit.sizes
+        result[(slice(1, None), *deficit.index, places, places)] += moves.astype(R.dtype)
     return result
 
 
@@ -95,6 +94,9 @@ def qr_fan(A: Array, mode: str, Q: Array, R: Array, closeness: float) -> tuple[A
             lost = deficit.sizes > 0
             left[(_BELOW, *deficit.index)][..., :, : lost.size][..., lost] *= -1
             right[(_BELOW, *deficit.index)][..., : lost.size, :][..., lost, :] *= -1
+        if not any(deficit.equal for deficit in found):  # with rounding errors of their own
+            probes = A[-PROBES:] + Q @ (right[-PROBES:] - R)
+            left[-PROBES:], right[-PROBES:] = np.linalg.qr(probes, mode=full)  # type: ignore[call-overload]
         return left, right
     moved = A + Q @ (right - R)
     made = np.linalg.qr(moved[1:], mode=full)  # type: ignore[call-overload]

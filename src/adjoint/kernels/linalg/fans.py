@@ -16,7 +16,7 @@ import numpy as np
 
 from adjoint.checks.linalg import check_real
 from adjoint.core import dtypes
-from adjoint.core.fans import FAN, STEPS
+from adjoint.core.fans import FAN, steps_beside
 from adjoint.kernels.linalg.clusters import (
     Cluster,
     Set,
@@ -29,8 +29,6 @@ from adjoint.kernels.linalg.clusters import (
 )
 from adjoint.kernels.linalg.common import Array, mH
 
-_T = np.array([*STEPS, *(-t for t in STEPS)])  # of the matrices beside
-
 
 def _everywhere(x: Array) -> Array:
     """A copy of an array for each t."""
@@ -41,9 +39,9 @@ def _varies(A: Array) -> bool:
     return not (np.array_equal(A[0], A[1]) and np.array_equal(A[0], A[-1]))
 
 
-def _moved(block: Array | int, D: Array, reach: float) -> Array:
+def _moved(block: Array | int, D: Array, cluster: Cluster | Set) -> Array:
     """block + tD for each t but 0."""
-    steps = (reach * _T).astype(D.real.dtype)
+    steps = (cluster.reach * steps_beside(D.dtype, cluster.equal)).astype(D.real.dtype)
     return block + steps[:, None, None] * D
 
 
@@ -69,11 +67,11 @@ def eigh_fan(
         V = eigenvectors[(*cluster.index, slice(None), cluster.block)]
         D = apart(V.shape[-1], V.dtype)
         if moved is not None:
-            moved[(slice(1, None), *cluster.index)] += _moved(0, V @ D @ mH(V), cluster.reach)
+            moved[(slice(1, None), *cluster.index)] += _moved(0, V @ D @ mH(V), cluster)
             continue
         place = (slice(1, None), *cluster.index)
         w = eigenvalues[(*cluster.index, cluster.block)]
-        parts, Q = np.linalg.eigh(_moved(np.diag(w - w[0]).astype(V.dtype), D, cluster.reach))
+        parts, Q = np.linalg.eigh(_moved(np.diag(w - w[0]).astype(V.dtype), D, cluster))
         values[(*place, cluster.block)] = w[0] + parts
         vectors[(*place, slice(None), cluster.block)] = V @ Q
     if moved is not None:
@@ -110,10 +108,10 @@ def svd_fan(
         size = U1.shape[-1]
         D = (apart_at_zero if cluster.at_zero else apart)(size, A.dtype)
         if moved is not None:
-            moved[place] += _moved(0, U1 @ D @ V1h, cluster.reach)
+            moved[place] += _moved(0, U1 @ D @ V1h, cluster)
             continue
         s = S[(*cluster.index, block)]
-        P, parts, Qh = _factors(_moved(np.diag(s).astype(A.dtype), D, cluster.reach), cluster)
+        P, parts, Qh = _factors(_moved(np.diag(s).astype(A.dtype), D, cluster), cluster)
         left[(*place, slice(None), block)], right[(*place, block)] = U1 @ P, Qh @ V1h
         values[(*place, block)] = parts
     if moved is not None:
@@ -147,7 +145,7 @@ def eig_fan(
     moved = self.copy()
     for one in found:
         D = _within(self[(0, *one.index)], eigenvalues[one.index], one.members)
-        moved[(slice(1, None), *one.index)] += _moved(0, D, one.reach)
+        moved[(slice(1, None), *one.index)] += _moved(0, D, one)
     everything = np.ndindex(*self.shape[1:-2]) if _varies(self) else {s.index for s in found}
     for index in everything:
         for k in range(1, FAN):

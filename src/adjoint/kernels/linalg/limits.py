@@ -10,8 +10,10 @@ are one shorter tells its error. The least one wins.
 y need not be analytic. The limits from t > 0 and from t < 0 differ at a kink (the largest of equal
 eigenvalues): then the subgradient stands that was computed at A. A power of 1/t tells that the
 function depends on the basis. Where values are close but not equal, y(0) was computed at A as well,
-and is taken where the fan tells little and does not contradict it, or where what is computed for
-the smallest t supports it against the limit.
+and is taken where the fan tells little and does not contradict it, where what is computed for the
+smallest t supports it against the limit, or where it differs from the limit by much more than
+rounding does: x = r/(r + t) for r < t looks as if it were 0. How much rounding does is seen in
+what is computed for a t of some ε.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ def _limits(values: Array, repeated: bool, eps: float) -> Array:
 
 
 def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
-    exact, above, below = values[0], values[1 : _COUNT + 1], values[_COUNT + 1 :]
+    exact, above, below, probes = np.split(values, [1, _COUNT + 1, 2 * _COUNT + 1])
+    exact = exact[0]
     even = 0.5 * above + 0.5 * below
     top = _size(np.abs(even[:_FIRST]) + np.abs(above[:_FIRST]))
     kink, pole, lost = _kinds(above, below, even, top, repeated)
@@ -81,8 +84,16 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
             known = _is_beside(exact[group], limit, _beside(even[:, group]))
             if error > math.sqrt(eps) * np.max(top[group]):
                 known |= np.abs(exact[group] - limit) <= 3 * error
+            known |= np.abs(exact[group] - limit) > 30 * _rounding(exact[group], probes[:, group])
             found[group] = np.where(known, exact[group], limit)
     return found
+
+
+def _rounding(exact: Array, probes: Array) -> Array:
+    """How large the rounding errors of y(0) are; of neighbouring columns by chance no tenth."""
+    found = np.max(np.abs(probes - exact), 0)
+    found = np.where(np.isfinite(found), found, np.inf)
+    return np.maximum(found, 0.1 * np.max(found))  # type: ignore[no-any-return]
 
 
 def _beside(even: Array) -> Array:
