@@ -117,3 +117,24 @@ def test_a_zero_beside_a_number_costs_no_digits_of_the_slope_of_abs() -> None:
     slope = ad.grad(lambda x: (0.5 * x.abs()).sum())
     np.testing.assert_array_equal(slope(x).numpy(), [0.5, 0.0, 0.5])
     np.testing.assert_array_equal(ad.grad(lambda x: slope(x).sum())(x).numpy(), [0, 0, 0])
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_derivatives_of_a_length_keep_their_digits_where_one_element_is_large(mode: str) -> None:
+    """√(x² + 1/16): 1/16 (x² + 1/16)^(-3/2), and the slope -3/16 x (x² + 1/16)^(-5/2) of that."""
+    x = ad.tensor([3.0, 1e3, 3e9, -1e30], dtype=ad.float64)
+    slope = lambda g: (
+        ad.grad(lambda x: g(x).sum())
+        if mode == "reverse"
+        else lambda x: ad.jvp(g, (x,), (ad.ones_like(x),))[1]
+    )
+    length = lambda x: ad.linalg_vector_norm(ad.stack([x, 0 * x + 0.25]), 2, (0,))
+    cosine = lambda x: ad.nn.functional.cosine_similarity(
+        ad.stack([x, 0 * x + 0.25]), ad.tensor([[1.0], [0.0]], dtype=ad.float64), 0
+    )
+    size = np.hypot(x.numpy(), 0.25)
+    bend, change = size**-3.0 / 16, -3 / 16 * x.numpy() * size**-5.0
+    np.testing.assert_allclose(slope(slope(length))(x).numpy(), bend, rtol=2e-15)
+    np.testing.assert_allclose(slope(slope(slope(length)))(x).numpy(), change, rtol=4e-15)
+    for found in (slope(cosine), ad.compile(slope(cosine))):
+        np.testing.assert_allclose(found(x).numpy(), bend, rtol=2e-15)

@@ -11,7 +11,9 @@ import math
 from typing import Any
 
 from adjoint import ops
+from adjoint.core.dtypes import finfo
 from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.ops.fans import order_ahead
 from adjoint.ops.kinks import may_be_near
 
 Tensor = Any
@@ -49,6 +51,23 @@ def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: b
         return (self.sgn() * ratio ** (p - 1)).masked_fill(kink, 0)
     # x |x|ᵖ⁻² instead of sgn(x) |x|ᵖ⁻¹: the same, and complex x needs no derivative of sgn
     return (self * ratio ** (p - 2) / norm).masked_fill(kink, 0)
+
+
+def norm_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """x̄ = u ȳ with u = x/‖x‖, for p = 2."""
+    if may_be_near(result) or self.is_complex() or not order_ahead():
+        return length_vjp(grad, self, result, dim, keepdim)
+    unit = _unit(self, result, dim, keepdim)
+    return ops._unreduce(grad, dim, self.shape, keepdim) * unit
+
+
+def _unit(self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """x/‖x‖, and 0 with the derivative 0 where ‖x‖ is: its derivatives keep the digits that those
+    of a quotient lose where one element is nearly all of ‖x‖."""
+    limits = finfo(self.dtype)
+    none = ops._unreduce(result == 0, dim, self.shape, keepdim)
+    dims = dim or tuple(range(self.ndim))
+    return ops._direction(self.masked_fill(none, 0), dims, limits.smallest_normal * limits.eps)
 
 
 def length_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
@@ -91,6 +110,8 @@ def vector_norm_jvp(
     if p == 2:
         if self_p.is_complex() and may_be_near(result):
             return ops._quotient(_inner(self_p, self_t, dim, keepdim), result)
+        if order_ahead() > 1 and not self_p.is_complex():
+            return (self_t * _unit(self_p, result, dim, keepdim)).sum(dim, keepdim)
         norm = ops._unreduce(result, dim, self_p.shape, keepdim)
         along = ops._directed(self_t, self_p.conj(), norm)
         return (along.real if along.is_complex() else along).sum(dim, keepdim)

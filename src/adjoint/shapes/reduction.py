@@ -134,6 +134,8 @@ def length_backward(grad: Spec, self: Spec, result: Spec, dim: Dims, keepdim: bo
 
 def direction(self: Spec, dim: Dims, eps: float) -> Spec:
     """That of the vectors."""
+    if not self.dtype.is_floating_point:
+        raise DtypeError(f"_direction: needs real floating point vectors, got {self.dtype}.")
     return self
 
 

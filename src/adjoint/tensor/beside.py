@@ -67,8 +67,8 @@ def _pushed(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -> An
     """f(a) + b f'(a + b/2), of which f(a) + f'(a) b + f''(a) b²/2 counts: for imaginary b, the
     derivative in b has to be that in a."""
     stands = _pairs(_stands_for, values, exact)
-    primals = _pairs(lambda v, s: v.real if s else v, values, stands)
-    tangents = _pairs(lambda v, s: v.imag if s else None, values, stands)
+    primals = _pairs(lambda v, s: _real(v) if s else v, values, stands)
+    tangents = _pairs(lambda v, s: _real(-1j * v) if s else None, values, stands)
     with at_kinks(EXACT):
         results = op.call(primals)
     if current().at_kinks == ONCE:
@@ -97,6 +97,11 @@ def _joined(value: Any, tangent: Any) -> Any:
     if is_limit(tangent):
         tangent = tangent.beside[0]
     return _as_complex(value) + 1j * _as_complex(tangent)
+
+
+def _real(value: Any) -> Any:
+    """The real part by a conversion, which becomes part of a loop, as `real`, a view, does not."""
+    return value.to(value.dtype.to_real())
 
 
 def _complex(real: Any, imaginary: Any) -> Any:
