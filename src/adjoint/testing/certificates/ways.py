@@ -65,9 +65,7 @@ def start(
     return _MEANS[means](tower, dtype)
 
 
-def _half(
-    means: str, subject: Subject, dtype: Any, given: Mapping[str, float], mode: str
-) -> Run:
+def _half(means: str, subject: Subject, dtype: Any, given: Mapping[str, float], mode: str) -> Run:
     """One mode of a program that computes both: to build it takes most of the time."""
     orders, function = subject.orders, function_of(subject, given)
 
