@@ -110,7 +110,7 @@ def vector_norm_jvp(
     if p == 2:
         if self_p.is_complex() and may_be_near(result):
             return ops._quotient(_inner(self_p, self_t, dim, keepdim), result)
-        if order_ahead() > 1 and not self_p.is_complex():
+        if order_ahead() > 1 and not (may_be_near(result) or self_p.is_complex()):
             return (self_t * _unit(self_p, result, dim, keepdim)).sum(dim, keepdim)
         norm = ops._unreduce(result, dim, self_p.shape, keepdim)
         along = ops._directed(self_t, self_p.conj(), norm)
