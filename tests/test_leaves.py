@@ -306,6 +306,18 @@ def test_deepcopy_keeps_shared_tensors_shared() -> None:
     assert a is not x
 
 
+def test_deepcopy_keeps_shared_memory_shared() -> None:
+    x = ad.arange(6.0).reshape(2, 3)
+    whole, turned, tail = copy.deepcopy((x, x.t(), x[1, 1:]))
+    assert turned.stride() == (1, 3)
+    version = tail._version
+    whole[1, 2] = 9.0
+    assert turned.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 9.0]]
+    assert tail.tolist() == [4.0, 9.0]
+    assert tail._version > version
+    assert x[1, 2] == 5.0
+
+
 def test_deepcopy_of_a_result_is_refused() -> None:
     with pytest.raises(RuntimeError):
         copy.deepcopy(leaf(1.0) * 2)

@@ -141,6 +141,13 @@ def test_losses_of_broadcast_tensors_warn() -> None:
         F.mse_loss(ad.zeros(3, 1), ad.zeros(3))
 
 
+@pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss])
+def test_a_loss_broadcasts_before_it_promotes(loss: Any) -> None:
+    wide, narrow = ad.zeros((), dtype=ad.float64), ad.zeros(3)
+    with pytest.warns(UserWarning, match="same size"):
+        assert loss(wide, narrow).dtype is loss(narrow, wide).dtype is ad.float64
+
+
 def test_lp_pool_of_infinity_is_the_largest_and_of_minus_infinity_the_smallest() -> None:
     x = ad.tensor([[1.0, -3.0, 2.0, 4.0]])
     assert F.lp_pool1d(x, float("inf"), 2, 1).tolist() == [[3.0, 3.0, 4.0]]

@@ -25,7 +25,13 @@ from adjoint.core.importing import imported
 from adjoint.core.layouts import ORDERS, Layout, format_number, strided
 from adjoint.core.shapes import Size, show
 from adjoint.core.state import current
-from adjoint.core.storage import storage_of, strides_in_elements, without_subclass
+from adjoint.core.storage import (
+    address,
+    storage_of,
+    strided_view,
+    strides_in_elements,
+    without_subclass,
+)
 from adjoint.ops import operator as operators
 from adjoint.tensor import printing
 from adjoint.tensor.tape import (
@@ -673,7 +679,7 @@ class Tensor:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be deep-copied: detach() first")
         self.check_leaves("deepcopy")
-        made = mark_inference(_of_class(type(self), make(self.array.copy()), self.home))
+        made = mark_inference(_of_class(type(self), _copied(self.array, memo), self.home))
         memo[id(self)] = made
         if self.edge is not None:
             made.edge = Leaf(made)
@@ -743,6 +749,17 @@ def alias(tensor: Any, edge: Any = None) -> Tensor:
     """Another tensor on the same memory: writes to one count for both."""
     made = make(tensor.value, edge)
     made.counter = own_counter(tensor)
+    return made
+
+
+def _copied(array: Array, memo: dict[Any, Any]) -> Tensor:
+    """A tensor on a copy of an array's memory, which all tensors of one deep copy share."""
+    flat, offset = storage_of(array)
+    memory = (address(flat), flat.size, array.dtype)
+    if memory not in memo:
+        memo[memory] = make(flat.copy())
+    made = alias(memo[memory])
+    made.value = strided_view(made.value, array.shape, strides_in_elements(array), offset)
     return made
 
 

@@ -79,13 +79,18 @@ def _reduced(losses: Tensor, reduction: int) -> Tensor:
 # --- differences ---------------------------------------------------------------------------------
 
 
-def _warn_of_sizes(what: str, input: Tensor, target: Tensor) -> None:
-    """Differences of broadcast tensors are seldom meant."""
-    if input.shape != target.shape:
-        warn(
-            f"{what}: an input of {show(input.shape)} and a target of {show(target.shape)} are "
-            "broadcast. Please ensure they have the same size."
-        )
+def _of_one_size(what: str, input: Tensor, target: Tensor) -> list[Tensor]:
+    """Both, broadcast before they are promoted, so that a 0-d tensor counts as a tensor.
+
+    Differences of broadcast tensors are seldom meant.
+    """
+    if input.shape == target.shape:
+        return [input, target]
+    warn(
+        f"{what}: an input of {show(input.shape)} and a target of {show(target.shape)} are "
+        "broadcast. Please ensure they have the same size."
+    )
+    return ops.broadcast_tensors([input, target])
 
 
 def _weighted(what: str, losses: Tensor, weight: Tensor, reduction: int, average: Tensor) -> Tensor:
@@ -107,7 +112,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) 
     >>> ad.nn.functional.mse_loss(ad.tensor([0.2, 0.9]), ad.tensor([0.0, 1.0]))
     tensor(0.0250)
     """
-    _warn_of_sizes("mse_loss", input, target)
+    input, target = _of_one_size("mse_loss", input, target)
     if weight is None:
         return ops.mse_loss(input, target, reduction)
     return _weighted("mse_loss", ops.mse_loss(input, target, NONE), weight, reduction, weight.sum())
@@ -121,7 +126,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) -
     >>> ad.nn.functional.l1_loss(ad.tensor([0.2, 0.9]), ad.tensor([0.0, 1.0]))
     tensor(0.1500)
     """
-    _warn_of_sizes("l1_loss", input, target)
+    input, target = _of_one_size("l1_loss", input, target)
     if weight is None:
         return ops.l1_loss(input, target, reduction)
     return _weighted("l1_loss", ops.l1_loss(input, target, NONE), weight, reduction, weight.sum())
@@ -135,7 +140,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: int, beta: float = 
     >>> ad.nn.functional.smooth_l1_loss(ad.tensor([0.2, 0.9]), ad.tensor([0.0, 1.0]))
     tensor(0.0125)
     """
-    _warn_of_sizes("smooth_l1_loss", input, target)
+    input, target = _of_one_size("smooth_l1_loss", input, target)
     return ops.smooth_l1_loss(input, target, reduction, beta)
 
 
@@ -149,7 +154,7 @@ def huber_loss(
     >>> ad.nn.functional.huber_loss(ad.tensor([0.2, 0.9]), ad.tensor([0.0, 1.0]))
     tensor(0.0125)
     """
-    _warn_of_sizes("huber_loss", input, target)
+    input, target = _of_one_size("huber_loss", input, target)
     if weight is None:
         return ops.huber_loss(input, target, reduction, delta)
     losses = ops.huber_loss(input, target, NONE, delta)
