@@ -166,10 +166,13 @@ class LimitInterpreter(_Pairs):
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.schema.replaces:
             return op.call([_settled(v) for v in values])
+        if op.name == "_ordinary":
+            return op.call([ordinary(v) for v in values])
         result = super().process(op, values)
         if op.schema.is_view:  # a write to one would not reach what is near the other
             for tensor in (*values, *(result if isinstance(result, (tuple, list)) else [result])):
                 _protect(tensor)
+            views.link(op, values[0], result, tuple(values[1:]))
         return result
 
     def process_inplace(
