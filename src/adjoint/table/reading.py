@@ -506,8 +506,13 @@ class _Reader:
                     made = [self._forward(key, n, self.text(key)) for n in names]
                     self._refuse_second(key, tuple(f"of {f.output}" for f in made), served)
                     forward.extend(made)
+                elif inputs.issuperset(names := tuple(n for n in names if n not in outputs)):
+                    raise TableError(
+                        f"{self.where(key)}: {', '.join(names)} and results of "
+                        f"{self.schema.text!r} have formulas of their own"
+                    )
                 else:
-                    wrong = next(n for n in names if n not in inputs | outputs)
+                    wrong = next(n for n in names if n not in inputs)
                     raise TableError(
                         f"{self._at(self._keys.get(key, self.nodes[key]))}: {wrong!r} is neither "
                         f"a column, nor an argument or output of {self.schema.text!r}"

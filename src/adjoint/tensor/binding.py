@@ -478,6 +478,9 @@ def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
                 else v.to(float32 if wide and not v.ndim else common)
                 for i, v in enumerate(values)
             )
+            if wide:  # a number that stayed in float32 does not decide the dtype
+                result = decomposed(*values)
+                return result.to(common) if result.dtype is float32 else result
         return decomposed(*values)
 
     return promoted
