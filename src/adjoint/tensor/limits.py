@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core import dtypes
 from adjoint.core.infinitesimal import infinitesimal, kinks, nearby
 from adjoint.core.state import current
 from adjoint.ops.kinks import is_limit
@@ -33,19 +34,21 @@ from adjoint.ops.operator import Operator, packet
 from adjoint.table import formula as language
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, views
-from adjoint.tensor.beside import EXACT, LIMIT, NEAR, at_kink, at_kinks, beside
+from adjoint.tensor.beside import EXACT, LIMIT, NEAR, at_kinks, beside
+from adjoint.tensor.branches import at_kink, from_above
 from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.levels import Level, wrap
-from adjoint.tensor.tape import Node
-from adjoint.tensor.tensor import Tensor, is_plain, make
+from adjoint.tensor.tape import Node, Rule
+from adjoint.tensor.tensor import Tensor, alias, is_plain, make
 
 
 def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
     """`out`, the result of an operator with a kink at 0; with the result near it if it is there."""
-    if out.value.all():
+    if out.value.all() or out.value.dtype.kind == "c":
         return out
-    with at_kinks(NEAR):
-        near = op.call(list(values))
+    if "above" in op.row.texts:
+        return op.call(from_above(op, list(values)))
+    near = _near(op, list(values), Operator.call)
     if type(near.edge) is Node and type(out.edge) is Node:
         near.edge.place = out.edge.place
         near.edge.more().near = True
@@ -58,10 +61,19 @@ def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
         return run(op, values)
     with at_kinks(EXACT):
         out = run(op, values)
-    if out.value.all():
+    if out.value.all() or out.value.dtype.kind == "c":
         return out
+    if "above" in op.row.texts:
+        return op.call(from_above(op, values))
+    return _limit(out, [_near(op, values, run)])
+
+
+def _near(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
+    """What an operator gives infinitely near its kink."""
+    if op.name == "_above":
+        return _little_above(_one_sided(values[0]))
     with at_kinks(NEAR):
-        return _limit(out, [run(op, values)])
+        return run(op, values)
 
 
 def _limit(exact: Any, near: Sequence[Any]) -> Any:
@@ -99,6 +111,8 @@ class _Pairs(Home):
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.name == "_settle":
             return self.settle(self.exact(values[0]), values[0].beside, values[1])
+        if op.name == "_above":
+            return values[0]
         if op.row.archetype.name == "creation":  # zeros_like: depends on no value
             return op.call(_each(self.exact, values))
         if op.row.decompose and not op.row.reverse and not op.row.forward:
@@ -256,6 +270,8 @@ def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> An
 
     Only second derivatives need it: of a gradient in an argument that requires one, too.
     """
+    if "above" in op.row.texts:
+        return out
     if current().at_kinks == NEAR:
         return packet("_nearby")(out)
     order = current().differentiating + bool(out.requires_grad)
@@ -263,7 +279,44 @@ def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> An
         return out
     met = (out == 0).any()
     level.kink_met = met if level.kink_met is None else level.kink_met | met
-    return NearLevel(level).joined(out, [packet("_nearby")(out)])
+    near = _little_above(out) if op.name == "_above" else packet("_nearby")(out)
+    return NearLevel(level).joined(out, [near])
+
+
+# ---- operators with a branch point at 0: x stands for one infinitely little above 0 --------------
+
+
+def _little_above(tensor: Any) -> Any:
+    """The same as complex numbers, with (iδ)² in place of 0, whose root is iδ; no number below 0 is
+    approached from above."""
+    small = (tensor == 0).to(dtypes.complex128) * -(infinitesimal(tensor.dtype.np) ** 2)
+    return tensor + small.masked_fill(tensor < 0, math.nan)
+
+
+def _one_sided(tensor: Any) -> Any:
+    """The same tensor, whose gradient is complex before it becomes that of the real one."""
+    if tensor.edge is None:
+        return tensor
+    made = alias(tensor)
+    made.edge = Node(_ABOVE, (tensor.edge,), (tensor,), tensor.shape, dtypes.complex128.np)
+    made.edge.more().near = True
+    _take_home(made, tensor)
+    return made
+
+
+def _gradient_above(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
+    """A gradient as one of a real tensor, with the complex one beside it."""
+    (tensor,) = node.saved
+    near = grad.beside[0] if _is_of_limits(grad) else grad
+    near = near.conj()  # as a function of x it is analytic
+    if graph:
+        values = [near, _little_above(_one_sided(tensor))]
+        near = near + beside(packet("_bend").operators[0], LIMITS.pair, values, values)
+    unknown = make(np.full(near.shape, math.nan, tensor.dtype.np))
+    return (_limit(standard_part(unknown, [near.detach()]), [near]),)
+
+
+_ABOVE = Rule("AboveBackward0", _gradient_above, holds=False)
 
 
 # ---- the eager function of an operator with a kink: pieces of its text ---------------------------
@@ -278,7 +331,7 @@ def _condition(row: Row) -> str:
 def after_kernel(row: Row) -> list[str]:
     """δ in place of 0 if asked for."""
     condition = _condition(row)
-    if not condition:
+    if not condition or "above" in row.texts:
         return []
     return [f"if _state().at_kinks == {NEAR} and ({condition}):", "    _r = _nearby(_r)"]
 
@@ -348,9 +401,29 @@ def _is_differentiable(results: Any) -> bool:
 
 def standard_part(exact: Any, near: Sequence[Any]) -> Any:
     """What is near without what is infinitely small; `exact` where it is infinite."""
-    shown = _as_real(near[0].detach(), exact)
-    change = (shown - exact).abs() > infinitely_small(exact.dtype.np)
-    return packet("where")(is_finite(near[0], exact) & change, shown, exact)
+    where, known = packet("where"), near[0].detach()
+    with at_kinks(EXACT):
+        shown = _as_real(known, exact)
+        exact = where(exact.isnan(), _standing(known.to(dtypes.complex128), exact), exact)
+        change = (shown - exact).abs() > infinitely_small(exact.dtype.np)
+        return where(is_finite(known, exact) & change, shown, exact)
+
+
+def _standing(near: Any, exact: Any) -> Any:
+    """What stands for an exact derivative that is undefined: ∞ or -∞ for c (iδ)⁻ᵐ, where c is
+    real; 0 for what is finite, and NaN if that is no real number.
+
+    The size of such a number tells m, and m how far i⁻ᵐ turned c. A factor |c| that is not 1 makes
+    a wrong m, and a right angle of error only if it is as large as 1/δ.
+    """
+    where, small = packet("where"), infinitesimal(exact.dtype.np)
+    finite, size = is_finite(near, exact), near.abs()
+    orders = size.masked_fill(finite, 1).log() / -math.log(small)
+    sign = (near.angle() + 0.5 * math.pi * orders).cos().sign()
+    aside = near.imag.abs()
+    known = where(finite, aside < math.sqrt(small) + size / 1024, aside * 1024 > size)
+    infinite = (sign * math.inf).masked_fill(finite, 0)
+    return infinite.masked_fill(~known, math.nan).to(exact.dtype)
 
 
 def _as_real(near: Any, exact: Any) -> Any:
@@ -374,6 +447,9 @@ def infinitely_small(dtype: np.dtype[Any]) -> float:
 
 def shown(grad: Any) -> Any:
     """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
+    if _is_of_limits(grad):
+        exact = standard_part(make(grad.value), [grad.beside[0].detach()])
+        return _limit(exact, grad.beside) if grad.edge is not None else exact
     if type(grad) is not np.ndarray and not is_plain(grad):
         return grad
     value: Any = grad.value if isinstance(grad, Tensor) else grad
