@@ -270,16 +270,38 @@ def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> An
 
     Only second derivatives need it: of a gradient in an argument that requires one, too.
     """
-    if "above" in op.row.texts:
+    now = current()
+    if now.at_kinks == EXACT or not at_kink(op, values):
         return out
-    if current().at_kinks == NEAR:
+    if "above" in op.row.texts:  # `_above` of the argument has seen to it, where that is on a level
+        return out if now.differentiating else _unless_given_up(out, bool(out.requires_grad))
+    if now.at_kinks == NEAR:
         return packet("_nearby")(out)
-    order = current().differentiating + bool(out.requires_grad)
-    if current().at_kinks == EXACT or order < 2 or not at_kink(op, values):
+    if now.differentiating + bool(out.requires_grad) < 2:
         return out
+    return _near_in_graph(level, out, packet("_nearby")(out))
+
+
+def above_traced(level: Any, out: Any) -> Any:
+    """The result of `_above` in a trace: first derivatives may be infinite, too."""
+    now = current()
+    if now.at_kinks or not now.roots_from:
+        return out if now.at_kinks else _unless_given_up(out, True)
+    least = now.roots_from if level.whole else 2
+    if now.differentiating + bool(out.requires_grad) < least:
+        return out
+    return _near_in_graph(level, out, _little_above(out))
+
+
+def _unless_given_up(out: Any, watched: bool) -> Any:
+    """The same; a program gives a call up where it is 0, and eager mode runs in its place."""
+    return packet("_trusted")(out != 0, out) if watched and not current().roots_from else out
+
+
+def _near_in_graph(level: Any, out: Any, near: Any) -> Any:
+    """A traced tensor beside the one near its kink, which may be anywhere where it is 0."""
     met = (out == 0).any()
     level.kink_met = met if level.kink_met is None else level.kink_met | met
-    near = _little_above(out) if op.name == "_above" else packet("_nearby")(out)
     return NearLevel(level).joined(out, [near])
 
 
