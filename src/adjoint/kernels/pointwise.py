@@ -436,6 +436,11 @@ def hypot_slope(factor: Array, self: Array, other: Array) -> Array:
     return in_float32(compute, factor, self, other)
 
 
+def real_part(self: Array, other: Array) -> Array:
+    """Re z in the dtype of another array."""
+    return self.real.astype(other.dtype)
+
+
 # --- slopes ------------------------------------------------------------------------------------
 
 

@@ -35,6 +35,7 @@ def at_kinks(choice: int) -> changed:
 def beside(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -> Any:
     """The result of an operator near a kink, of `values` that are near to `exact`."""
     row = op.row
+    values = _wide(values)
     if _has_formula(op, values):
         with at_kinks(EXACT):
             found = binding.reference(row.texts["near"], "decompositions", row, "near")(*values)
@@ -57,6 +58,20 @@ def _has_formula(op: Operator, values: list[Any]) -> bool:
     if not op.row.texts.get("near") or ("kink" in op.row.texts and not at_kink(op, values)):
         return False
     return any(isinstance(v, Tensor) and v.is_complex() for v in values)
+
+
+def _wide(values: list[Any]) -> list[Any]:
+    """The same, with float64 in place of narrower numbers if these decide the dtype of a result:
+    beside a complex number of no dimensions they do."""
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    if not any(t.dtype is dtypes.complex128 and not t.ndim for t in tensors):
+        return values
+    return _each(lambda v: v.to(dtypes.float64) if _is_narrow(v) else v, values)
+
+
+def _is_narrow(value: Any) -> bool:
+    narrow = (dtypes.float32, *dtypes.HALVES)
+    return isinstance(value, Tensor) and value.dtype in narrow
 
 
 def _all_complex(values: list[Any]) -> list[Any]:

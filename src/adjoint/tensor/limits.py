@@ -334,8 +334,17 @@ def _gradient_above(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any
     if graph:
         values = [near, _little_above(_one_sided(tensor))]
         near = near + beside(packet("_bend").operators[0], LIMITS.pair, values, values)
-    unknown = make(np.full(near.shape, math.nan, tensor.dtype.np))
-    return (_limit(standard_part(unknown, [near.detach()]), [near]),)
+    like = make(tensor.value)
+    if isinstance(near.home, Level):  # its tensors are pairs below it
+        return (packet("_one_sided")(near, like),)
+    return (_as_pair((near, like), None),)
+
+
+def _as_pair(values: tuple[Any, Any], out: Any) -> Any:
+    """A real tensor beside a complex one that is near it; `out` knows nothing of infinity."""
+    near, like = values
+    unknown = make(np.full(near.shape, math.nan, like.dtype.np))
+    return _limit(standard_part(unknown, [near]), [near])
 
 
 _ABOVE = Rule("AboveBackward0", _gradient_above, holds=False)
@@ -363,6 +372,8 @@ def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
 
     `args` and `outs` are the texts of the arguments, a tuple, and of the results.
     """
+    if row.name == "_one_sided":
+        return "True", f"_as_pair({args}, {outs})"
     condition = _condition(row)
     if not condition:
         return "", ""
@@ -372,7 +383,7 @@ def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
 
 
 # What these pieces of text call.
-NAMESPACE = {"_nearby": nearby, "_approach": approach}
+NAMESPACE = {"_nearby": nearby, "_approach": approach, "_as_pair": _as_pair}
 
 
 LIMITS = LimitInterpreter()
@@ -473,7 +484,7 @@ def shown(grad: Any) -> Any:
         exact = standard_part(make(grad.value), [grad.beside[0].detach()])
         return _limit(exact, grad.beside) if grad.edge is not None else exact
     if type(grad) is not np.ndarray and not is_plain(grad):
-        return grad
+        return settle(grad, True)
     value: Any = grad.value if isinstance(grad, Tensor) else grad
     size = np.abs(value)
     small = (size > 0) & (size <= infinitely_small(value.dtype))
