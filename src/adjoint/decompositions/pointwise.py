@@ -148,8 +148,7 @@ def power_nearby(self: Any, exponent: float) -> Any:
     """xᵖ; by a root, which rounds nothing, where p is half a whole number."""
     if exponent % 1 != 0.5:
         return self**exponent
-    whole = int(exponent - 0.5)
-    return self.sqrt() * self**whole if whole else self.sqrt()
+    return self.sqrt() ** int(2 * exponent)
 
 
 def power_derivative_nearby(self: Any, exponent: float, n: int) -> Any:
