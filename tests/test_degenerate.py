@@ -138,7 +138,6 @@ def _cosh_of_length(a: Any) -> Any:
     return (WEIGHTS[0] * ad.where(squares == 0, at_zero, length.cosh())).sum()
 
 
-
 def _by_vjp(f: Function) -> Function:
     def gradient(x: Any) -> Any:
         output, pull = ad.vjp(f, x)

@@ -81,7 +81,7 @@ def _limit(exact: Any, near: Sequence[Any]) -> Any:
     if near[0].dtype is exact.dtype and np.array_equal(exact.value, near[0].value, equal_nan=True):
         return near[0]
     tensor = new_tensor(LIMITS, exact.value, near[0].edge)
-    tensor.beside = near
+    tensor.beside = near if exact.home is None else [near[0], exact]  # a dual one has a tangent
     kinks.met = True
     return tensor
 
@@ -169,7 +169,9 @@ class LimitInterpreter(_Pairs):
     name = "a derivative at a kink"
 
     def exact(self, value: Any) -> Any:
-        return make(value.value) if _is_of_limits(value) else value
+        if not _is_of_limits(value):
+            return value
+        return value.beside[1] if len(value.beside) > 1 else make(value.value)
 
     def owns(self, value: Any) -> bool:
         return _is_of_limits(value)
@@ -508,6 +510,10 @@ def settle(tensor: Any, derivative: bool) -> Any:
 
 def ordinary(tensor: Any) -> Any:
     """A tensor without what is beside its kink: its value, with its history and tangent."""
-    if _is_of_limits(tensor):
-        return _like(_as_real(tensor.beside[0], tensor), tensor.value)
-    return tensor
+    if not _is_of_limits(tensor):
+        return tensor
+    near, *exact = tensor.beside
+    made = _like(_as_real(near, tensor), tensor.value)
+    for dual in exact:
+        made.beside = _like(made.beside, standard_part(dual.beside, [near.beside]).value)
+    return made
