@@ -310,3 +310,20 @@ def test_least_squares_of_nearly_dependent_columns_by_qr(away: float) -> None:
     for transform in FIRST.values():
         found = transform(by_qr)(x).numpy()
         np.testing.assert_allclose(found, true, 0, 1e-14 / away**2 * np.abs(true).max())
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("ord", ["nuc", 2])
+def test_norms_of_a_zero_matrix_have_the_subgradient_zero_in_every_mode(
+    ord: Any, dtype: str
+) -> None:
+    """Of a leaf with a tangent, too: singular vectors alone have no derivative there."""
+    zero = ad.zeros(3, 3, dtype=getattr(ad, dtype), requires_grad=True)
+    direction = ad.arange(9.0).reshape(3, 3).to(zero.dtype)
+    with ad.autograd.forward_ad.dual_level():
+        dual = ad.autograd.forward_ad.make_dual(zero, direction)
+        norm = ad.linalg.norm(dual, ord)
+        tangent = ad.autograd.forward_ad.unpack_dual(norm).tangent
+    assert float(tangent) == 0
+    (grad,) = ad.autograd.grad(ad.linalg.norm(zero, ord), [zero])
+    assert not grad.any()

@@ -206,7 +206,8 @@ def _in_anomaly_mode() -> None:
 class Interrupt:
     """Raises KeyboardInterrupt in the n-th function of ours that is called.
 
-    Not while a block is entered or left: no block in Python survives an interrupt there.
+    Not while a block is entered or left: no block in Python survives an interrupt there. And not
+    while an object is deleted: Python drops what is raised there.
     """
 
     def __init__(self, number: int) -> None:
@@ -215,10 +216,16 @@ class Interrupt:
     def __call__(self, frame: Any, event: str, _: Any) -> Any:
         ours = frame.f_code.co_filename.startswith(("<adjoint", SOURCES))
         if event == "call" and ours and frame.f_code.co_name not in BOUNDARIES:
-            self.number -= 1
-            if self.number == 0:
+            self.number = max(self.number - 1, 0)
+            if self.number == 0 and not _is_deleting(frame):
                 raise KeyboardInterrupt
         return None
+
+
+def _is_deleting(frame: Any) -> bool:
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
 
 
 SOURCES = ad.__file__.rsplit("/", 1)[0]

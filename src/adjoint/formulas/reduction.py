@@ -103,18 +103,26 @@ def vector_norm_vjp(
     return ops._unreduce(grad, dim, self.shape, keepdim) * direction
 
 
+def norm_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """ẏ = Re⟨u, ẋ⟩ with u = x/‖x‖, for p = 2."""
+    if may_be_near(result) or self_p.is_complex() or order_ahead() < 2:
+        return length_jvp(self_p, self_t, result, dim, keepdim)
+    return (self_t * _unit(self_p, result, dim, keepdim)).sum(dim, keepdim)
+
+
+def length_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """Re⟨x, ẋ⟩/y, for p = 2. Where y may be infinitely small it is complex."""
+    if self_p.is_complex() and may_be_near(result):
+        return ops._quotient(_inner(self_p, self_t, dim, keepdim), result)
+    length = ops._unreduce(result, dim, self_p.shape, keepdim)
+    along = ops._directed(self_t, self_p.conj(), length)
+    return (along.real if along.is_complex() else along).sum(dim, keepdim)
+
+
 def vector_norm_jvp(
     self_p: Tensor, self_t: Tensor, result: Tensor, p: float, dim: Dims, keepdim: bool
 ) -> Tensor:
-    """ẏ = Re Σ conj(∂‖x‖/∂x) ẋ; for p = 2 that is Re⟨x, ẋ⟩/‖x‖."""
-    if p == 2:
-        if self_p.is_complex() and may_be_near(result):
-            return ops._quotient(_inner(self_p, self_t, dim, keepdim), result)
-        if order_ahead() > 1 and not (may_be_near(result) or self_p.is_complex()):
-            return (self_t * _unit(self_p, result, dim, keepdim)).sum(dim, keepdim)
-        norm = ops._unreduce(result, dim, self_p.shape, keepdim)
-        along = ops._directed(self_t, self_p.conj(), norm)
-        return (along.real if along.is_complex() else along).sum(dim, keepdim)
+    """ẏ = Re Σ conj(∂‖x‖/∂x) ẋ, for p ≠ 2."""
     return _inner(norm_direction(self_p, result, p, dim, keepdim), self_t, dim, keepdim)
 
 
@@ -197,7 +205,7 @@ def std_jvp(
 ) -> Tensor:  # fmt: skip
     """σ̇ = Re⟨x - mean, ẋ⟩ / (σ (n - correction)), 0 where σ = 0."""
     away = self_p - self_p.mean(dim, True)
-    along = vector_norm_jvp(away, self_t, result, 2, dim, keepdim)
+    along = length_jvp(away, self_t, result, dim, keepdim)
     return along * spread(self_p.shape, dim, correction)
 
 

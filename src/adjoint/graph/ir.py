@@ -251,6 +251,8 @@ class Signature:
 class Graph:
     """Inputs, nodes in order, outputs."""
 
+    _self: weakref.ref[Graph] | None = None  # set last: an interrupted graph has none
+
     def __init__(self, signature: Signature | None = None) -> None:
         self.inputs: list[Value] = []
         self.outputs: list[
@@ -262,10 +264,10 @@ class Graph:
         self.count = 0
         self._names: dict[str, int] = {}
         self.point: Node | None = None  # new nodes go before it; None: to the end
-        self._self: weakref.ref[Graph] = weakref.ref(self)
+        self._self = weakref.ref(self)
 
     def __del__(self) -> None:
-        if _is_held_by_itself(self):
+        if self._self is not None and _is_held_by_itself(self):
             for node in self.nodes:
                 for value in node.outputs:
                     value.node = None

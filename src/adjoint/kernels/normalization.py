@@ -109,7 +109,8 @@ def _inverse_deviation(centered: Array, axes: Shape, eps: float) -> Array:
     """1/√(mean(c²) + eps), where mean(c²) may be beyond all numbers."""
     count = math.prod(centered.shape[a] for a in axes)
     deviation = vector_norm(centered, 2, axes, True, None) / centered.dtype.type(math.sqrt(count))
-    return 1 / np.hypot(deviation, centered.dtype.type(math.sqrt(eps)))
+    with np.errstate(invalid="ignore"):  # a negative eps, beside which the variance vanishes
+        return 1 / np.hypot(deviation, np.sqrt(centered.dtype.type(eps)))
 
 
 def fused_rms_norm(

@@ -155,6 +155,8 @@ def _method(name: str) -> Callable[..., Any]:
         return function(self, *args, **keywords)
 
     method.__qualname__ = f"ndarray.{name}"
+    # a ufunc is no function: it has no names in which those of `method` could be looked up
+    method.__annotations__ = getattr(function, "__annotations__", {})
     return method
 
 

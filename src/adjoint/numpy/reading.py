@@ -137,8 +137,12 @@ def _dressed(row: Row, built: Any) -> Any:
 
 def _build(module: str, row: Row) -> Any:
     if row.is_ufunc:
+        composed = bool(row.signature)  # SciPy's own loops for float32 compute in double precision
         return Ufunc(
-            their_ufunc(module, row.name), _elements(module, row), tensors_only=bool(row.signature)
+            their_ufunc(module, row.name),
+            _elements(module, row),
+            tensors_only=composed,
+            wide=composed and module == "special",
         )
     if row.section == "same":
         return getattr(np, row.name)

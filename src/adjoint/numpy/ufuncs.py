@@ -13,7 +13,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from adjoint.core.dtypes import OF, int64, uint64
+from adjoint.core.dtypes import OF, complex64, complex128, float32, float64, int64, uint64
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.numpy import words
 from adjoint.numpy.conversion import NUMBERS, Array, Dtype, Number, Operand, stacked, written
@@ -35,6 +35,8 @@ TOTALS: dict[str, tuple[str | None, str | None]] = {
     "logaddexp": ("logsumexp", "logcumsumexp"),
 }
 
+_DOUBLE = {float32: float64, complex64: complex128}
+
 
 class Ufunc(Generic[R]):
     """A function of elements, with NumPy's keywords and methods; R is what it returns.
@@ -45,10 +47,16 @@ class Ufunc(Generic[R]):
     """
 
     def __init__(
-        self, theirs: np.ufunc, function: Callable[..., Any], *, tensors_only: bool = False
+        self,
+        theirs: np.ufunc,
+        function: Callable[..., Any],
+        *,
+        tensors_only: bool = False,
+        wide: bool = False,
     ) -> None:
         self.theirs, self.function = theirs, function
         self.tensors_only = tensors_only  # whether the function takes no numbers
+        self.wide = wide  # whether it computes in double precision and rounds the result
         self.__name__ = self.__qualname__ = theirs.__name__
         self.__doc__ = f"NumPy's `{theirs.__name__}` of the elements of tensors."
         self.nin, self.nout, self.nargs = theirs.nin, theirs.nout, theirs.nargs
@@ -139,6 +147,8 @@ class Ufunc(Generic[R]):
         except TypeError as error:
             raise ArgumentError(f"{self.__name__}: {error}") from None
         wanted = [OF[d] for d in found[: self.nin]]
+        if self.wide:
+            wanted = [_DOUBLE.get(d, d) for d in wanted]
         kept = not alone and not self.tensors_only  # whether numbers stay numbers
         casts = [
             None if part is want or (kept and isinstance(part, type)) else want

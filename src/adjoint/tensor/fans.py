@@ -129,8 +129,9 @@ class Fans(Home):
     def joined(self, value: Any, values: Any, repeated: bool) -> Any:
         """A tensor that shows an array and stands for a fan."""
         edge = None
-        if values.edge is not None:
-            edge = packet("_fan_at_point")(values, repeated).edge
+        if values.edge is not None:  # without a tangent, whose limit may come to exist only later
+            recorded = make(values.value, edge=values.edge)
+            edge = packet("_fan_at_point")(recorded, repeated).edge
         tensor = new_tensor(self, value, edge)
         tensor.beside = Fan(values, repeated)
         return tensor

@@ -7,7 +7,6 @@ them the derivative that the input says, and none of their own.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from adjoint import ops
@@ -44,7 +43,7 @@ def inverse_deviation(centered: Tensor, square: Tensor, dims: Shape, eps: float)
         lost = lost | (square + eps <= least)
     size = scales(centered, dims)
     deviation = ((centered / size) ** 2).mean(dims, True).sqrt() * size
-    careful = ops.hypot(deviation, ops.full_like(deviation, math.sqrt(eps))).reciprocal()
+    careful = ops.hypot(deviation, ops.full_like(deviation, eps).sqrt()).reciprocal()
     return ops._mostly(lost.logical_not(), quick, careful)
 
 

@@ -107,9 +107,8 @@ class Frame:
         self.arguments = [Argument(t) for t in tensors]
         now = current()
         # backward may run inside transforms that the first run knew nothing of
-        self.state = {
-            name: getattr(now, name) for name in ("levels", "differentiating", "at_kinks")
-        }
+        depths = ("levels", "differentiating", "orders", "at_kinks")
+        self.state = {name: getattr(now, name) for name in depths}
         self.check = check
         override = _debug.get()
         self.debug = debug if override is None else override
