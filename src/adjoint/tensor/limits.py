@@ -38,7 +38,7 @@ from adjoint.tensor.beside import EXACT, LIMIT, NEAR, at_kinks, beside
 from adjoint.tensor.branches import at_kink, from_above
 from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.levels import Level, wrap
-from adjoint.tensor.tape import Node, Rule
+from adjoint.tensor.tape import KEEPS, Node, Rule
 from adjoint.tensor.tensor import Tensor, alias, is_plain, make
 
 
@@ -82,6 +82,8 @@ def _limit(exact: Any, near: Sequence[Any]) -> Any:
         return near[0]
     tensor = new_tensor(LIMITS, exact.value, near[0].edge)
     tensor.beside = near if exact.home is None else [near[0], exact]  # a dual one has a tangent
+    if type(near[0].edge) is Node:
+        near[0].edge.more().near = True
     kinks.met = True
     return tensor
 
@@ -183,15 +185,20 @@ class LimitInterpreter(_Pairs):
         if op.schema.replaces:
             return op.call([_settled(v) for v in values])
         result = super().process(op, values)
-        if op.schema.is_view:  # a write to one would not reach what is near the other
-            for tensor in (*values, *(result if isinstance(result, (tuple, list)) else [result])):
-                _protect(tensor)
+        if op.schema.is_view and _is_of_limits(values[0]):
+            views.attach_level(op, values[0], result, tuple(values[1:]))
         return result
 
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
         """Write to the value, which then has the derivative of what was written and no other."""
+        base = _settled(views.base_of(values[0]))
+        for living in views.living_views(base):
+            if _is_of_limits(living):
+                other = views.replay(living.extra.view.path, base)
+                living.edge = other.edge
+                _take_home(living, other)
         return op.call([_settled(v) for v in values])
 
     def detach(self, tensor: Tensor) -> Tensor:
@@ -349,7 +356,7 @@ def _as_pair(values: tuple[Any, Any], out: Any) -> Any:
     return _limit(standard_part(unknown, [near]), [near])
 
 
-_ABOVE = Rule("AboveBackward0", _gradient_above, holds=False)
+_ABOVE = Rule("AboveBackward0", _gradient_above, holds=False, zeros=KEEPS)
 
 
 # ---- the eager function of an operator with a kink: pieces of its text ---------------------------
@@ -439,8 +446,10 @@ def standard_part(exact: Any, near: Sequence[Any]) -> Any:
     where, known = packet("where"), near[0].detach()
     with at_kinks(EXACT):
         shown = _as_real(known, exact)
+        small = infinitely_small(exact.dtype.np)
         exact = where(exact.isnan(), _standing(known.to(dtypes.complex128), exact), exact)
-        change = (shown - exact).abs() > infinitely_small(exact.dtype.np)
+        exact = exact.masked_fill(exact.abs() <= small, 0)
+        change = (shown - exact).abs() > small
         return where(is_finite(known, exact) & change, shown, exact)
 
 
@@ -482,20 +491,22 @@ def infinitely_small(dtype: np.dtype[Any]) -> float:
 
 def shown(grad: Any) -> Any:
     """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
+    known = grad
     if _is_of_limits(grad):
-        exact = standard_part(make(grad.value), [grad.beside[0].detach()])
-        return _limit(exact, grad.beside) if grad.edge is not None else exact
-    if type(grad) is not np.ndarray and not is_plain(grad):
+        known = standard_part(make(grad.value), [grad.beside[0].detach()])
+    elif type(grad) is not np.ndarray and not is_plain(grad):
         return settle(grad, True)
-    value: Any = grad.value if isinstance(grad, Tensor) else grad
+    value: Any = known.value if isinstance(known, Tensor) else known
     size = np.abs(value)
     small = (size > 0) & (size <= infinitely_small(value.dtype))
-    if not small.any():
+    if known is grad and not small.any():
         return grad
     clean = np.where(small, value.dtype.type(0), value)
     if not isinstance(grad, Tensor):
         return clean
-    return _limit(make(clean), [grad]) if grad.edge is not None else make(clean)
+    if grad.edge is None:
+        return make(clean)
+    return _limit(make(clean), grad.beside if _is_of_limits(grad) else [grad])
 
 
 # ---- leaving a transform ------------------------------------------------------------------------
