@@ -23,9 +23,10 @@ def from_above(op: Operator, values: list[Any]) -> list[Any]:
     if name is None or not at_kink(op, values):
         return values
     place = op.schema.names.index(name)
-    if is_limit(values[place]):  # it is near another number already
+    given = values[place]
+    if not given.is_floating_point() or is_limit(given):  # it may be near another number already
         return values
-    return [*values[:place], packet("_above")(values[place]), *values[place + 1 :]]
+    return [*values[:place], packet("_above")(given), *values[place + 1 :]]
 
 
 def at_kink(op: Operator, values: list[Any]) -> bool:

@@ -283,7 +283,8 @@ def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> An
     if now.at_kinks == EXACT or not at_kink(op, values):
         return out
     if "above" in op.row.texts:  # `_above` of the argument has seen to it, where that is on a level
-        return out if now.differentiating else _unless_given_up(out, bool(out.requires_grad))
+        watched = out.requires_grad and not (now.differentiating or out.is_complex())
+        return _unless_given_up(out) if watched else out
     if now.at_kinks == NEAR:
         return packet("_nearby")(out)
     if now.differentiating + bool(out.requires_grad) < 2:
@@ -294,17 +295,19 @@ def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> An
 def above_traced(level: Any, out: Any) -> Any:
     """The result of `_above` in a trace: first derivatives may be infinite, too."""
     now = current()
-    if now.at_kinks or not now.roots_from:
-        return out if now.at_kinks else _unless_given_up(out, True)
+    if now.at_kinks or not out.is_floating_point():
+        return out
+    if not now.roots_from:
+        return _unless_given_up(out)
     least = now.roots_from if level.whole else 2
     if now.differentiating + bool(out.requires_grad) < least:
         return out
     return _near_in_graph(level, out, _little_above(out))
 
 
-def _unless_given_up(out: Any, watched: bool) -> Any:
-    """The same; a program gives a call up where it is 0, and eager mode runs in its place."""
-    return packet("_trusted")(out != 0, out) if watched and not current().roots_from else out
+def _unless_given_up(out: Any) -> Any:
+    """The same; a program may give a call up where it is 0, and eager mode runs in its place."""
+    return out if current().roots_from else packet("_trusted")(out != 0, out)
 
 
 def _near_in_graph(level: Any, out: Any, near: Any) -> Any:
