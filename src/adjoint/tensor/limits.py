@@ -11,8 +11,23 @@ infinitely small part stands in the imaginary part and loses no digit: (1 + y) e
 derivative is the real part; where it is infinite (the Hessian of ‖x‖ itself) that of the exact
 computation stands, which has the subgradient 0. A real tensor takes the real part of a gradient.
 
-In a graph values are not known, so `near` is computed always, but only for second derivatives, and
-taken in calls that meet a kink: complex formulas leave the range of numbers sooner.
+√x has an infinite slope at 0, and √x² has not: x̄ = ȳ/2y is 2y/2y. There the argument is approached
+(column `above`), from above: `_above(x)` is 0, and (iδ)² beside it, so that √x is iδ, and powers of
+x are those of the same number. So odd powers of √x are imaginary, and what is finite is real. What
+is infinite is c (iδ)⁻ᵐ with a real c, and is ±∞ by the sign of c: m is known from the size, and
+turns it back (`_standing`). The gradient of the real x is a tensor from a kink, too, so that
+infinite slopes still cancel upstream. Beside 1, (iδ)² rounds away, which a second derivative in x
+itself needs: `_bend` adds to it an infinite number that no derivative is, and it shows as NaN, as
+what is no real number does. Multiplied by ∂x = 0, as in a Hessian of √Σx², that vanishes.
+
+Each kink is approached independently: ‖x‖ ‖2x‖ is taken for δ δ, and not δ 2δ, so derivatives of a
+product of several lengths or roots that are 0 at once are wrong. So are products of derivatives in
+which x itself, which stays 0, stands beside its root, as (d/dx x√x)².
+
+In a graph values are not known, so `near` is computed always, but for lengths only for second
+derivatives, and taken in calls that meet a kink: complex formulas leave the range of numbers
+sooner. A compiled program looks whether a root is 0, and gives the call up, which then runs in eager
+mode: `State.roots_from` is 0 while it is traced.
 Matrices with repeated eigenvalues are approached by many matrices in place of one δ: fans.py.
 """
 
@@ -340,6 +355,7 @@ def _one_sided(tensor: Any) -> Any:
 
 def _gradient_above(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
     """A gradient as one of a real tensor, with the complex one beside it."""
+    assert node.saved is not None  # by-hand nodes keep what they hold
     (tensor,) = node.saved
     near = grad.beside[0] if _is_of_limits(grad) else grad
     near = near.conj()  # as a function of x it is analytic
