@@ -26,8 +26,8 @@ which x itself, which stays 0, stands beside its root, as (d/dx x√x)².
 
 In a graph values are not known, so `near` is computed always, but for lengths only for second
 derivatives, and taken in calls that meet a kink: complex formulas leave the range of numbers
-sooner. A compiled program looks whether a root is 0, and gives the call up, which then runs in eager
-mode: `State.roots_from` is 0 while it is traced.
+sooner. A compiled program looks whether a root is 0, and gives the call up, which then runs in
+eager mode: `State.roots_from` is 0 while it is traced.
 Matrices with repeated eigenvalues are approached by many matrices in place of one δ: fans.py.
 """
 
@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.infinitesimal import infinitesimal, kinks, nearby
+from adjoint.core.infinitesimal import infinitesimal, kinks, meets_zero, nearby
 from adjoint.core.state import current
 from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, packet
@@ -58,11 +58,9 @@ from adjoint.tensor.tensor import Tensor, alias, is_plain, make
 
 
 def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
-    """`out`, the result of an operator with a kink at 0; with the result near it if it is there."""
-    if out.value.all() or out.value.dtype.kind == "c":
-        return out
+    """`out`, the result of an operator at its kink, which is 0 somewhere; with the one near it."""
     if "above" in op.row.texts:
-        return op.call(from_above(op, list(values)))
+        return _above_root(op, list(values), out)
     near = _near(op, list(values), Operator.call)
     if type(near.edge) is Node and type(out.edge) is Node:
         near.edge.place = out.edge.place
@@ -76,11 +74,17 @@ def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
         return run(op, values)
     with at_kinks(EXACT):
         out = run(op, values)
-    if out.value.all() or out.value.dtype.kind == "c":
+    if not meets_zero(out.value):
         return out
     if "above" in op.row.texts:
-        return op.call(from_above(op, values))
+        return _above_root(op, values, out)
     return _limit(out, [_near(op, values, run)])
+
+
+def _above_root(op: Operator, values: list[Any], out: Any) -> Any:
+    """The result for an argument that is infinitely little above 0, if it is 0 somewhere."""
+    values = from_above(op, values)
+    return op.call(values) if any(map(_is_of_limits, values)) else out
 
 
 def _near(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
@@ -406,12 +410,17 @@ def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
     if not condition:
         return "", ""
     watched = "_out.edge is not None or _state().differentiating"
-    test = f"not _state().at_kinks and ({condition}) and ({watched})"
+    test = f"not _state().at_kinks and ({condition}) and ({watched}) and _meets_zero(_out.value)"
     return test, f"_approach(_op, {args}, _out)"
 
 
 # What these pieces of text call.
-NAMESPACE = {"_nearby": nearby, "_approach": approach, "_as_pair": _as_pair}
+NAMESPACE = {
+    "_nearby": nearby,
+    "_approach": approach,
+    "_as_pair": _as_pair,
+    "_meets_zero": meets_zero,
+}
 
 
 LIMITS = LimitInterpreter()
