@@ -725,3 +725,18 @@ def test_values_by_which_no_derivative_goes_may_leave() -> None:
     assert ad.grad(f)(x).tolist() == expected
     assert ad.jacfwd(f)(x).tolist() == expected
     assert not ad.hessian(f)(x).any()
+
+
+@pytest.mark.parametrize("way", [ad.grad, lambda f: lambda x: ad.jvp(ad.grad(f), (x,), (x,))[0]])
+def test_a_part_of_what_came_from_a_kink_is_a_view(way: Any) -> None:
+    """|x| is 0 in two places; what is written to a part of it reaches the whole."""
+
+    def f(x: Any) -> Any:
+        y = np.abs(x)
+        part = y[::2]
+        part[0] = x[1]
+        y[1:3] -= y[:2] * 0.25
+        return np.sum(y * np.arange(1.0, 5.0))
+
+    x = np.array([0.0, -2.0, 0.0, 3.0])
+    np.testing.assert_allclose(np.asarray(way(f)(x)), [0.0, 1 - 0.5 - 2 + 0.75, 0.0, 4.0])

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.ops.operator import Operator
+from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import views as paths
 from adjoint.tensor.home import Height
 from adjoint.tensor.modes import enable_grad
@@ -61,9 +61,10 @@ class Memory:
         return self.fixed or len(living) > 1 or mirrored or self.source is not None
 
     def move(self) -> None:
-        """Go on with a copy of the tensor, which nobody else holds."""
+        """Go on with a copy of the tensor, which nobody else holds. Of one that stands for what is
+        near a kink a write reaches the value alone, so the copy is an ordinary tensor."""
         with enable_grad():
-            self.become(self.tensor.clone())
+            self.become(packet("_ordinary")(self.tensor))
         self.held = False
 
     def become(self, tensor: Any) -> None:

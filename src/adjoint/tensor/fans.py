@@ -26,7 +26,7 @@ from adjoint.core.state import current
 from adjoint.ops.fans import closeness, order_ahead
 from adjoint.ops.operator import Operator, packet
 from adjoint.table.rows import Row
-from adjoint.tensor import binding, limits
+from adjoint.tensor import binding, limits, views
 from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.limits import EXACT, at_kinks
 from adjoint.tensor.tape import Leaf, wrote
@@ -139,7 +139,7 @@ class Fans(Home):
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.name == "_settle":
             return self.settle(values[0], values[1])
-        if op.schema.replaces:
+        if op.schema.replaces or op.name == "_ordinary":
             return op.call([ordinary(v) for v in values])
         if op.row.archetype.name == "creation":  # zeros_like: depends on no value
             return op.call(_each(_at_point, values))
@@ -155,6 +155,7 @@ class Fans(Home):
         if op.schema.is_view:  # a write to one would not reach what is near the other
             for tensor in (*values, *(result if isinstance(result, (tuple, list)) else [result])):
                 _protect(tensor)
+            views.link(op, values[0], result, tuple(values[1:]))
         return result
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
@@ -235,15 +236,15 @@ class Fans(Home):
     ) -> Any:
         """Compute out of place; the tensor then stands for the result."""
         target: Any = values[0]
-        viewed = target.extra is not None and target.extra.view is not None
-        if viewed or type(target.edge) is Leaf or has_living_views(target):
-            return op.call([ordinary(v) for v in values])
         if not target.value.flags.writeable:
             raise InplaceError(
                 f"{op.schema.name}: the tensor comes from eigenvalues or singular values that are "
                 "equal or close, and shares its memory with a view; a write would not change the "
                 "derivatives of both. Build the result out of place: ad.where, ad.cat, index_put"
             )
+        viewed = target.extra is not None and target.extra.view is not None
+        if viewed or type(target.edge) is Leaf or has_living_views(target):
+            return op.call([ordinary(v) for v in values])
         before: Any = target.clone()
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))

@@ -203,6 +203,8 @@ class LimitInterpreter(_Pairs):
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.schema.replaces:
             return op.call([_settled(v) for v in values])
+        if op.name == "_ordinary":
+            return op.call([ordinary(v) for v in values])
         result = super().process(op, values)
         if op.schema.is_view and _is_of_limits(values[0]):
             views.attach_level(op, values[0], result, tuple(values[1:]))

@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks import shape as layout
+from adjoint.core import dtypes
 from adjoint.core.errors import InplaceError
 from adjoint.core.state import current
-from adjoint.ops.operator import Operator
+from adjoint.ops.kinks import is_limit
+from adjoint.ops.operator import Operator, packet
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tape import (
     SELECTS,
@@ -291,9 +293,17 @@ def _copy_slices(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any, A
     path, order = node.saved if node.saved else ((), ())
     laid_out = _in_order(grad, order)
     inside = replay(path, laid_out).clone() if needs[1] else None
-    if needs[0]:
-        replay(path, laid_out).zero_()
-    return laid_out if needs[0] else None, inside
+    return _without(path, laid_out, order) if needs[0] else None, inside
+
+
+def _without(path: tuple[Step, ...], grad: Any, order: tuple[int, ...]) -> Any:
+    """A gradient with 0 in the place of a view; near a kink a write would reach the value alone."""
+    if not is_limit(grad):
+        replay(path, grad).zero_()
+        return grad
+    inside = _in_order(packet("zeros")(tuple(grad.shape), dtype=dtypes.bool_), order)
+    replay(path, inside).fill_(True)
+    return grad.masked_fill(inside, 0)
 
 
 def _in_order(grad: Any, order: tuple[int, ...]) -> Any:

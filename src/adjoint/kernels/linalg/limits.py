@@ -11,9 +11,9 @@ y need not be analytic. The limits from t > 0 and from t < 0 differ at a kink (t
 eigenvalues): then the subgradient stands that was computed at A. A power of 1/t tells that the
 function depends on the basis. Where values are close but not equal, y(0) was computed at A as well,
 and is taken where the fan tells little and does not contradict it, where what is computed for the
-smallest t supports it against the limit, or where it differs from the limit by much more than
-rounding does: x = r/(r + t) for r < t looks as if it were 0. How much rounding does is seen in
-what is computed for a t of some ε.
+smallest t supports it against the limit, or where y(t) grows towards it and it differs from the
+limit by much more than rounding does: x = r/(r + t) for r < t looks as if it were 0. How much
+rounding does is seen in what is computed for a t of some ε, but for errors that are the same there.
 """
 
 from __future__ import annotations
@@ -76,15 +76,18 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
     if repeated and not np.isfinite(exact[kink]).all():
         raise DegenerateError(_ROUGH)
     smooth = ~(kink | pole | lost)
+    varies = np.zeros_like(smooth) if repeated else _grows_towards(above) | _grows_towards(below)
     found = exact.copy()
     for group in _groups(even, top, smooth):
         limit, error = _best_for_all(even[:, group], _T**2)
         found[group] = limit
         if not repeated:
-            known = _is_beside(exact[group], limit, _beside(even[:, group]))
+            apart = _are_apart(exact[group], limit)
+            known = apart & _is_beside(exact[group], limit, _beside(even[:, group]))
             if error > math.sqrt(eps) * np.max(top[group]):
                 known |= np.abs(exact[group] - limit) <= 3 * error
-            known |= np.abs(exact[group] - limit) > 30 * _rounding(exact[group], probes[:, group])
+            away = np.abs(exact[group] - limit)
+            known |= apart & varies[group] & (away > 30 * _rounding(exact[group], probes[:, group]))
             found[group] = np.where(known, exact[group], limit)
     return found
 
@@ -102,14 +105,17 @@ def _beside(even: Array) -> Array:
     return even[-1] + (even[-1] - even[-2]) * (x / (before - x))  # type: ignore[no-any-return]
 
 
+def _are_apart(exact: Array, limit: Array) -> Array:
+    """Whether y(0) and the limit have few digits in common."""
+    return np.abs(exact - limit) > 1e-3 * np.maximum(np.abs(exact), np.abs(limit))
+
+
 def _is_beside(exact: Array, limit: Array, nearest: Array) -> Array:
-    """Whether y(0) and the limit have few digits in common, and y beside 0 has those of y(0).
+    """Whether y beside 0 has the digits of y(0), and not those of the limit.
 
     A function with a pole within the steps looks smooth in those beyond the pole.
     """
-    apart = np.abs(exact - limit) > 1e-3 * np.maximum(np.abs(exact), np.abs(limit))
-    beside = np.abs(nearest - exact) < 0.1 * np.abs(nearest - limit)
-    return apart & beside  # type: ignore[no-any-return]
+    return np.abs(nearest - exact) < 0.1 * np.abs(nearest - limit)  # type: ignore[no-any-return]
 
 
 def _size(values: Array) -> Array:
@@ -172,6 +178,11 @@ def _grows_on_a_curve(values: Array, signals: Array) -> Array:
     least = np.min(np.abs(values[:_FIRST]), 0)
     largest = np.stack([np.max(np.abs(values[k : k + _RUN]), 0) for k in range(len(signals))])
     return (signals & (largest > 10 * least)).any(0)  # type: ignore[no-any-return]
+
+
+def _grows_towards(values: Array) -> Array:
+    """Whether y(t) may go on to be much larger at A than it is for any t."""
+    return _grows_on_a_curve(values, _signals(values))
 
 
 def _weights_between() -> Array:

@@ -317,7 +317,8 @@ def of_pairs(x: Array) -> Array:
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "alias": same, "detach": same, "clone": same, "contiguous": same, "lift": same,
+    "alias": same, "detach": same, "clone": same, "_ordinary": same,
+    "contiguous": same, "lift": same,
     "lift_fresh": same, "lift_fresh_copy": same, "resolve_conj": same, "resolve_neg": same,
     "view": reshaped, "view.dtype": lambda x, dtype: np.frombuffer(x.tobytes(), dtype.np).reshape(
         *x.shape[:-1], x.shape[-1] * x.dtype.itemsize // dtype.np.itemsize

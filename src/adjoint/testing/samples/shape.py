@@ -12,7 +12,8 @@ Samples = Iterator[Sample]
 
 
 @sampler(
-    "alias", "detach", "clone", "lift", "lift_fresh", "lift_fresh_copy", "alias_copy", "ravel",
+    "alias", "detach", "clone", "_ordinary", "lift_fresh", "lift_fresh_copy", "alias_copy", "ravel",
+    "lift",
     "numpy_T", "squeeze", "squeeze_copy", "real", "_conj", "conj", "_conj_physical", "_conj_copy",
     "conj_physical", "_neg_view", "_neg_view_copy", "resolve_conj", "resolve_neg", "zero",
     "atleast_1d", "atleast_2d", "atleast_3d", "flatten.using_ints", "double", "cdouble", "long",
