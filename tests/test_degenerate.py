@@ -115,7 +115,27 @@ CASES: dict[str, tuple[str, Function, Function, list[Any]]] = {
         "std.correction", lambda a: (a.std(1) ** 2 * WEIGHTS[0]).sum(),
         lambda a: (a.var(1) * WEIGHTS[0]).sum(), [ZERO, np.ones((3, 3)), REGULAR],
     ),
+    "sqrt": (
+        "sqrt.default", lambda a: (WEIGHTS * ((a * a).sqrt() ** 2 + a * a)).sum(),
+        lambda a: (2 * WEIGHTS * a * a).sum(), [ZERO, EYE, REGULAR],
+    ),
+    "_above": (
+        "_above.default", lambda a: (ad.linalg.vecdot(a, a).sqrt().cosh() * WEIGHTS[0]).sum(),
+        lambda a: _cosh_of_length(a), [ZERO, REGULAR],
+    ),
+    "power": (
+        "pow.Tensor_Scalar", lambda a: (WEIGHTS * ((a * a) ** 0.5) ** 2).sum(),
+        lambda a: (WEIGHTS * a * a).sum(), [ZERO, EYE, REGULAR],
+    ),
 }  # fmt: skip
+
+
+def _cosh_of_length(a: Any) -> Any:
+    """Its first terms, which are all that a derivative at 0 has, and all of them elsewhere."""
+    squares = (a * a).sum(1)
+    length = (squares + (squares == 0)).sqrt()
+    at_zero = 1 + squares / 2 + squares**2 / 24
+    return (WEIGHTS[0] * ad.where(squares == 0, at_zero, length.cosh())).sum()
 
 
 def _by_vjp(f: Function) -> Function:

@@ -235,14 +235,14 @@ def test_second_derivatives_of_what_was_not_selected_are_zero(name: str, mode: s
 # forward mode multiplies the zeros of its basis, and anomaly mode raises
 @pytest.mark.parametrize("mode", [m for m in MODES if m not in ("jacfwd", "in anomaly mode")])
 def test_a_computed_zero_times_infinity_is_seen(mode: str) -> None:
-    zero_slope = lambda x: x.sqrt() ** 2
+    zero_slope = lambda x: (x**0.25) ** 4
     assert np.isnan(MODES[mode](zero_slope, tensor(0.0)).numpy())
-    zero_factor = lambda v: (v.sqrt() * tensor(0.0, 1.0)).sum()
+    zero_factor = lambda v: (v**0.25 * tensor(0.0, 1.0)).sum()
     assert np.isnan(MODES[mode](zero_factor, tensor(0.0, 4.0)).numpy()).tolist() == [True, False]
 
 
 def test_a_zero_cotangent_is_a_number() -> None:
-    _, pull = ad.vjp(lambda v: v.sqrt(), tensor(0.0, 4.0))
+    _, pull = ad.vjp(lambda v: v**0.25, tensor(0.0, 4.0))
     assert np.isnan(pull(tensor(0.0, 1.0))[0].numpy()).tolist() == [True, False]
 
 
@@ -252,7 +252,7 @@ def test_a_selected_element_keeps_its_infinite_gradient() -> None:
 
 
 def test_a_sum_of_gradients_is_structurally_zero_only_where_all_are() -> None:
-    f = lambda v: v.sqrt()[1] + 0 * v.sqrt()[0]
+    f = lambda v: (v**0.25)[1] + 0 * (v**0.25)[0]
     assert np.isnan(ad.grad(f)(tensor(0.0, 4.0)).numpy()).tolist() == [True, False]
 
 
@@ -271,7 +271,7 @@ def test_real_and_imaginary_parts_are_selected_together(mode: str) -> None:
 
 def test_what_a_hook_returns_is_a_number() -> None:
     x = tensor(0.0, 4.0).requires_grad_()
-    y = x.sqrt()
+    y = x**0.25
     y.register_hook(lambda g: g.clone())
     y[1].backward()
     assert x.grad is not None
@@ -306,8 +306,8 @@ def test_a_retained_gradient_shows_zeros_and_changes_nothing() -> None:
 
 def test_anomaly_mode_still_finds_a_computed_nan() -> None:
     x = tensor(0.0).requires_grad_()
-    with ad.autograd.detect_anomaly(), pytest.raises(GradError, match="SqrtBackward0"):
-        (x.sqrt() ** 2).backward()
+    with ad.autograd.detect_anomaly(), pytest.raises(GradError, match="PowBackward0"):
+        ((x**0.25) ** 4).backward()
 
 
 # The price

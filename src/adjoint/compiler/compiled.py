@@ -23,11 +23,11 @@ from adjoint.core.collecting import uncollected
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError, InplaceError
 from adjoint.core.places import warn
-from adjoint.core.state import current, dtype_blocks, inference_modes, seeing
+from adjoint.core.state import changed, current, dtype_blocks, inference_modes, seeing
 from adjoint.core.storage import in_order
 from adjoint.graph import interpret, written
 from adjoint.graph.differentiate import Gradient, differentiate
-from adjoint.graph.facts import has_repeated_values
+from adjoint.graph.facts import may_give_up
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import ArrayTensor, NumberTensor, array_tensor, number_tensor
 from adjoint.graph.trace import ShapeDtype, paths_of, trace
@@ -300,15 +300,16 @@ class Compiled(Wrapper[P, R]):
             function = keeps_signature(self.function, lambda *a, **k: self.call(*a, **k), "compile")
         objects = [v for v in pytrees.leaves((args, keywords)) if has_attributes(v)]
         before = [attributes_of(v) for v in objects]
-        graph = trace(written.watched(function), *args, **keywords)
+        with changed(roots_from=0):
+            graph = trace(written.watched(function), *args, **keywords)
         kept = graph.signature.static  # without the objects, which a program does not keep alive
         graph.signature.static = {n: Same(v) if has_attributes(v) else v for n, v in kept.items()}
         self.world.outside.note(graph)
         self._note_changes(objects)
         for each, old in zip(objects, before, strict=True):
             new = attributes_of(each)
-            changed = (n for n in old.keys() | new.keys() if old.get(n) != new.get(n))
-            self.own |= {(type(each), name) for name in changed}
+            moved = (n for n in old.keys() | new.keys() if old.get(n) != new.get(n))
+            self.own |= {(type(each), name) for name in moved}
         return graph
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
@@ -572,13 +573,14 @@ class _Pair:
         self, owner: Compiled, key: Any, marks: Any, tensors: Any, structure: Any, pair: Gradient
     ) -> None:
         self.owner, self.pair = owner, pair
-        self.may_degenerate = any(map(has_repeated_values, (pair.f, pair.df)))
+        self.may_give_up = any(map(may_give_up, (pair.f, pair.df)))
         examples = [_without_data(t) for t in tensors]
         self.opened = (key, marks, examples, structure)
         self.programs: dict[Any, Any] = {}
 
-    def run(self, absent: Any, inputs: list[Any]) -> list[Any]:
-        """The outputs of the forward graph (`absent` is None) or of the backward graph."""
+    def run(self, absent: Any, inputs: list[Any]) -> tuple[list[Any], bool]:
+        """The outputs of the forward graph (`absent` is None) or of the backward graph; and whether
+        its program gave the call up."""
 
         def part(pair: Gradient) -> Graph:
             return pair.f if absent is None else pair.specialised(absent)
@@ -591,11 +593,11 @@ class _Pair:
             program = self.programs[absent] = self.owner._pair_program(graph, opened, part)
         arrays = program.run([in_order(t.value) for t in inputs])
         if arrays is None:  # an index out of range: the eager operators say so
-            return interpret.run_flat(graph, inputs)
-        return [None if a is None else make(a) for a in arrays]
+            return interpret.run_flat(graph, inputs), True
+        return [None if a is None else make(a) for a in arrays], False
 
     def pull_eagerly(self, inputs: list[Any], grads: list[Any]) -> list[Any]:
-        """Gradients by the tape: where values repeat, a graph does not know them."""
+        """Gradients by the tape: a graph knows none where values repeat or a root is 0."""
         _, _, examples, structure = self.opened
 
         def flat(*variables: Any) -> tuple[list[Any], None]:
@@ -615,12 +617,12 @@ class _PairFunction(Function):
     def forward(ctx: Any, programs: _Pair, *inputs: Any) -> Any:
         ctx.set_materialize_grads(False)
         pair = programs.pair
-        outputs = programs.run(None, list(inputs))
+        outputs, ctx.given_up = programs.run(None, list(inputs))
         ctx.programs, ctx.count = programs, len(inputs)
         captured = [inputs[i] for i in pair.captured_inputs] + [
             outputs[i] for i in pair.captured_outputs
         ]
-        ctx.save_for_backward(*captured, *(inputs if programs.may_degenerate else ()))
+        ctx.save_for_backward(*captured, *(inputs if programs.may_give_up else ()))
         ctx.mark_non_differentiable(
             *[o for i, o in enumerate(outputs) if i not in pair.output_grads]
         )
@@ -634,11 +636,13 @@ class _PairFunction(Function):
         saved = list(ctx.saved_tensors)
         captured = len(pair.captured_inputs) + len(pair.captured_outputs)
         inputs = [*given, *saved[:captured]]
+        if ctx.given_up and ctx.programs.may_give_up:
+            return (None, *ctx.programs.pull_eagerly(saved[captured:], list(grads)))
         try:
             if current().recording or any(g.home is not None for g in given):
                 found = interpret.run_flat(pair.specialised(absent), inputs)
             else:
-                found = ctx.programs.run(absent, inputs)
+                found, _ = ctx.programs.run(absent, inputs)
         except DegenerateError:
             return (None, *ctx.programs.pull_eagerly(saved[captured:], list(grads)))
         spread: list[Any] = [None] * ctx.count

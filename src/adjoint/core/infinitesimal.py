@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy._core.multiarray import count_nonzero  # without NumPy's wrapper around it
+
+_FEW = 2048  # elements up to which counting is quicker than a reduction
 
 
 class Kinks:
@@ -34,3 +37,18 @@ def nearby(values: Array) -> Array:
     array([ True,  True])
     """
     return np.where(values == 0, np.complex128(1j * infinitesimal(values.dtype)), values)
+
+
+def meets_zero(values: Array) -> bool:
+    """Whether there is a 0 among real numbers; complex ones have no kink.
+
+    >>> meets_zero(np.array([np.nan, 0.0, -1.0]))
+    True
+    """
+    if values.dtype.kind == "c":
+        return False
+    if values.size <= _FEW:
+        return bool(count_nonzero(values) < values.size)
+    if values.dtype.char in "fd" and np.fmin.reduce(values, None) > 0:  # the quickest way to see it
+        return False
+    return bool((values == 0).any())

@@ -28,6 +28,9 @@ class State:
     hooks_refused: str = ""  # why saved-tensor hooks may not be used now
     passes: tuple[Any, ...] = ()  # the backward passes under way, innermost last
     at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in tensor/limits.py
+    # from which derivative on a trace is computed near branch points, too; at 0 it need not be, as
+    # its program gives a call up that meets one
+    roots_from: int = 1
     levels: tuple[Any, ...] = ()  # the open transforms, outermost first
     differentiating: int = 0  # how many of all open transforms differentiate
     orders: int = 0  # how many grad and vjp are open on the eager tape

@@ -8,6 +8,8 @@ from typing import Any
 from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import ValueRangeError
+from adjoint.core.infinitesimal import infinitesimal
+from adjoint.core.powers import falling_power
 
 FAR = 1e8  # beyond it 1 + x² is x² in every dtype
 
@@ -140,6 +142,32 @@ def hypot_nearby(self: Any, other: Any) -> Any:
 def abs_nearby(self: Any) -> Any:
     """±x, the same of infinitely small numbers as above 0."""
     return ops.where(self.real < 0, -self, self)
+
+
+def power_nearby(self: Any, exponent: float) -> Any:
+    """xᵖ; by a root, which rounds nothing, where p is half a whole number."""
+    if exponent % 1 != 0.5:
+        return self**exponent
+    return self.sqrt() ** int(2 * exponent)
+
+
+def power_derivative_nearby(self: Any, exponent: float, n: int) -> Any:
+    """p (p-1) … (p-n+1) xᵖ⁻ⁿ, likewise."""
+    return falling_power(exponent, n, float)[0] * power_nearby(self, exponent - n)
+
+
+def bend_nearby(self: Any, at: Any) -> Any:
+    """0 · self, whose slope in an infinitely small number is that of `bent_nearby`."""
+    return bent_nearby(self, at) * (at - at.detach())
+
+
+def bent_nearby(self: Any, at: Any) -> Any:
+    """2⁻⁴⁶ self / |x| for infinitely small x: more than rounding takes from a second derivative,
+    less than an infinite one that is known; of a number as small as x hardly anything."""
+    size = at.detach().abs()
+    away = size > infinitesimal(dtypes.float32.np)
+    fast = (2.0**-46 / size.masked_fill(away, 1)).masked_fill(away, 0)
+    return self * fast.to(dtypes.complex128)
 
 
 # --- slopes --------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from adjoint.compiler.memory import ALIGNMENT, nbytes
 from adjoint.compiler.plan import Operand
 from adjoint.compiler.program import Code
 from adjoint.core.errors import ArgumentError
+from adjoint.core.state import changed
 from adjoint.elements.numbers import C_TYPES, literal
 from adjoint.graph.ir import GraphError, Node, Value
 from adjoint.graph.passes.decompose import expand
@@ -48,7 +49,9 @@ def c(
     target = Path(path)
     if target.suffix != ".c":
         raise ArgumentError(f"export.c: path must end in .c, got {str(target)!r}")
-    program = Code(expand(trace(function, *examples), _without_routine), alone=True)
+    with changed(roots_from=2):
+        graph = trace(function, *examples)
+    program = Code(expand(graph, _without_routine), alone=True)
     missing = {*program.stages.callbacks(), *(program.plan.routines() - plain.ROUTINES.keys())}
     if missing:
         raise GraphError(

@@ -78,6 +78,12 @@ def pow_scalar_base_factor(self: Scalar, exponent: Tensor, result: Tensor) -> Te
     return result * (math.log(self) if self > 0 else math.nan)
 
 
+def from_above(change: Tensor, result: Tensor) -> Tensor:
+    """A gradient or a tangent; its own slope at 0 is not known, as what is infinitely small to the
+    second order rounds away beside a finite number."""
+    return change + ops._bend(change, result) if may_be_near(result) else change
+
+
 # --- lengths and angles ------------------------------------------------------------------------
 
 

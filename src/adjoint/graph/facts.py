@@ -100,11 +100,12 @@ def constant_of(value: Any) -> Any:
     return None
 
 
-def has_repeated_values(graph: Graph) -> bool:
-    """Whether a graph factors matrices whose values may repeat: rows with the column `fan`."""
+def may_give_up(graph: Graph) -> bool:
+    """Whether a call of a graph's program may be given up for what only eager mode knows there: a
+    graph factors matrices whose values may repeat (column `fan`), or trusts that no root is 0."""
     return any(
-        (isinstance(node.op, Operator) and "fan" in node.op.row.texts)
-        or any(map(has_repeated_values, node.graphs.values()))
+        (isinstance(node.op, Operator) and ("fan" in node.op.row.texts or node.op.row.requires))
+        or any(map(may_give_up, node.graphs.values()))
         for node in graph.nodes
     )
 

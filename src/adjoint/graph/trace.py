@@ -36,7 +36,7 @@ from adjoint.ops.operator import Operator, operator
 from adjoint.tensor import binding, views
 from adjoint.tensor.arrays import ndarray
 from adjoint.tensor.levels import Level, wrap
-from adjoint.tensor.limits import NearLevel, approach_traced
+from adjoint.tensor.limits import NearLevel, above_traced, approach_traced
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.numbers import held_number, number_of
 from adjoint.tensor.structures import DressedTensor
@@ -92,6 +92,7 @@ class TraceLevel(Level):
     name = "trace"
     of_what = "traced function"
     creates = True
+    whole = False  # whether it is a function's, and not that of a loop or a branch in one
 
     def __init__(self, graph: Graph | None = None) -> None:
         super().__init__()
@@ -150,7 +151,13 @@ class TraceLevel(Level):
         out = self._node(op, explicit, kind, types, values)
         if asked == "view" and op.name == "reshape" and out.extra is None:
             self.copied[id(out)] = out  # a graph copies here: a write would not reach the source
-        return approach_traced(self, op, values, out) if "kink" in row.texts else out
+        if "kink" not in row.texts:
+            return out
+        return (
+            above_traced(self, out)
+            if op.name == "_above"
+            else approach_traced(self, op, values, out)
+        )
 
     def _arguments(self, values: list[Any]) -> tuple[Any, ...]:
         args = []
@@ -405,6 +412,7 @@ def trace(function: Any, /, *examples: Any, **keywords: Any) -> Graph | Tensor:
     paths = paths_of(function, structure)
     signature = Signature(structure, None, identifier(getattr(function, "__name__", "f"), "f"))
     with TraceLevel(Graph(signature)) as level:
+        level.whole = True
         tensors, given, static = [], [], {}
         for number, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
             kind = type_of(leaf)

@@ -436,6 +436,16 @@ def hypot_slope(factor: Array, self: Array, other: Array) -> Array:
     return in_float32(compute, factor, self, other)
 
 
+def nothing(self: Array, other: Array) -> Array:
+    """Zeros, of the shape and dtype that both have together."""
+    return np.zeros(np.broadcast_shapes(self.shape, other.shape), np.result_type(self, other))
+
+
+def real_part(self: Array, other: Array) -> Array:
+    """Re z in the dtype of another array."""
+    return self.real.astype(other.dtype)
+
+
 # --- slopes ------------------------------------------------------------------------------------
 
 

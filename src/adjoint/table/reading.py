@@ -26,7 +26,7 @@ else:
 
 _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
-    "output_differentiability", "dispatch", "batch", "numbers", "order", "kink", "near",
+    "output_differentiability", "dispatch", "batch", "numbers", "order", "kink", "near", "above",
     "fan", "clusters", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites",
     "random", "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
     "nested", "autocast", "requires", "native", "former", "widens",
@@ -443,6 +443,7 @@ class _Reader:
             "batch",
             "kink",
             "near",
+            "above",
             "fan",
             "clusters",
             "numpy",

@@ -12,13 +12,12 @@ from typing import Any
 
 from adjoint.core import dtypes
 from adjoint.core.errors import AdjointError
-from adjoint.core.remembering import remembered
 from adjoint.core.state import changed, current
 from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, packet
-from adjoint.table import formula as language
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive
+from adjoint.tensor.branches import at_kink
 from adjoint.tensor.tensor import Tensor
 
 # At a kink: 0 with a tensor near it, iδ in place of 0, or 0; and 0 inside a derivative of those.
@@ -36,10 +35,11 @@ def at_kinks(choice: int) -> changed:
 def beside(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -> Any:
     """The result of an operator near a kink, of `values` that are near to `exact`."""
     row = op.row
-    if row.texts.get("near") and at_kink(op, values) and values[0].is_complex():
+    values = _wide(values)
+    if _has_formula(op, values):
         with at_kinks(EXACT):
             found = binding.reference(row.texts["near"], "decompositions", row, "near")(*values)
-        return packet("_nearby")(found)
+        return packet("_nearby")(found) if "kink" in row.texts else found
     if row.name == "_to_copy":  # no dtype of real numbers holds the infinitely small part
         return values[0]
     if not _is_analytic(row):
@@ -51,6 +51,27 @@ def beside(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -> Any
             except AdjointError:
                 continue
     return _pushed(op, pair, values, exact)
+
+
+def _has_formula(op: Operator, values: list[Any]) -> bool:
+    """Whether the row says what the operator gives for numbers with an infinitely small part."""
+    if not op.row.texts.get("near") or ("kink" in op.row.texts and not at_kink(op, values)):
+        return False
+    return any(isinstance(v, Tensor) and v.is_complex() for v in values)
+
+
+def _wide(values: list[Any]) -> list[Any]:
+    """The same, with float64 in place of narrower numbers if these decide the dtype of a result:
+    beside a complex number of no dimensions they do."""
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    if not any(t.dtype is dtypes.complex128 and not t.ndim for t in tensors):
+        return values
+    return _each(lambda v: v.to(dtypes.float64) if _is_narrow(v) else v, values)
+
+
+def _is_narrow(value: Any) -> bool:
+    narrow = (dtypes.float32, *dtypes.HALVES)
+    return isinstance(value, Tensor) and value.dtype in narrow
 
 
 def _all_complex(values: list[Any]) -> list[Any]:
@@ -129,20 +150,3 @@ def _pairs(choose: Callable[[Any, Any], Any], values: list[Any], others: list[An
         _pairs(choose, v, o) if type(v) is list else choose(v, o)
         for v, o in zip(values, others, strict=True)
     ]
-
-
-def at_kink(op: Operator, values: list[Any]) -> bool:
-    """Whether an operator with these arguments has a kink where it is 0: norms with p = 2 have."""
-    if "kink" not in op.row.texts:
-        return False
-    test, places = _kink(op.row)
-    return bool(test(*[values[i] for i in places]))
-
-
-@remembered
-def _kink(row: Row) -> tuple[Callable[..., Any], tuple[int, ...]]:
-    """The condition of the column `kink` as a function, and the places of its arguments."""
-    condition = language.parse(row.texts["kink"], row.place("kink"), set())
-    names = tuple(sorted(condition.names & set(row.schema.names)))
-    test = binding.bind(condition, "kink", names, raw=False, key=row.prepared_key("kink"))
-    return test, tuple(row.schema.names.index(n) for n in names)

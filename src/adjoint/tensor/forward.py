@@ -23,6 +23,7 @@ from adjoint.core.state import state
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, fans, limits, tangents, views
+from adjoint.tensor.branches import from_above
 from adjoint.tensor.dispatch import again
 from adjoint.tensor.home import Height, Home
 from adjoint.tensor.levels import Level
@@ -149,6 +150,7 @@ class JvpLevel(Forward, Level):
         row = op.row
         if row.decompose and not row.reverse and not row.forward:
             return binding.decomposition(row)(*values)
+        values = from_above(op, values)
         before = self.go_below()
         try:
             return self._push(op, row, values)

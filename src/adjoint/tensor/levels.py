@@ -23,6 +23,7 @@ from adjoint.ops import fans, kinks
 from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, overlaps, views
+from adjoint.tensor.branches import from_above
 from adjoint.tensor.dispatch import again
 from adjoint.tensor.home import Height, Home
 from adjoint.tensor.tape import (
@@ -406,6 +407,7 @@ class GradLevel(Level):
         row = op.row
         if row.decompose and not row.reverse and not row.forward:
             return binding.decomposition(row)(*values)
+        values = from_above(op, values)
         primals, lifted, watched = self._apart(values)
         before = self.go_below()
         try:

@@ -11,8 +11,23 @@ infinitely small part stands in the imaginary part and loses no digit: (1 + y) e
 derivative is the real part; where it is infinite (the Hessian of ‖x‖ itself) that of the exact
 computation stands, which has the subgradient 0. A real tensor takes the real part of a gradient.
 
-In a graph values are not known, so `near` is computed always, but only for second derivatives, and
-taken in calls that meet a kink: complex formulas leave the range of numbers sooner.
+√x has an infinite slope at 0, and √x² has not: x̄ = ȳ/2y is 2y/2y. There the argument is approached
+(column `above`), from above: `_above(x)` is 0, and (iδ)² beside it, so that √x is iδ, and powers of
+x are those of the same number. So odd powers of √x are imaginary, and what is finite is real. What
+is infinite is c (iδ)⁻ᵐ with a real c, and is ±∞ by the sign of c: m is known from the size, and
+turns it back (`_standing`). The gradient of the real x is a tensor from a kink, too, so that
+infinite slopes still cancel upstream. Beside 1, (iδ)² rounds away, which a second derivative in x
+itself needs: `_bend` adds to it an infinite number that no derivative is, and it shows as NaN, as
+what is no real number does. Multiplied by ∂x = 0, as in a Hessian of √Σx², that vanishes.
+
+Each kink is approached independently: ‖x‖ ‖2x‖ is taken for δ δ, and not δ 2δ, so derivatives of a
+product of several lengths or roots that are 0 at once are wrong. So are products of derivatives in
+which x itself, which stays 0, stands beside its root, as (d/dx x√x)².
+
+In a graph values are not known, so `near` is computed always, but for lengths only for second
+derivatives, and taken in calls that meet a kink: complex formulas leave the range of numbers
+sooner. A compiled program looks whether a root is 0, and gives the call up, which then runs in
+eager mode: `State.roots_from` is 0 while it is traced.
 Matrices with repeated eigenvalues are approached by many matrices in place of one δ: fans.py.
 """
 
@@ -26,26 +41,27 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.infinitesimal import infinitesimal, kinks, nearby
+from adjoint.core import dtypes
+from adjoint.core.infinitesimal import infinitesimal, kinks, meets_zero, nearby
 from adjoint.core.state import current
 from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, packet
 from adjoint.table import formula as language
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, views
-from adjoint.tensor.beside import EXACT, LIMIT, NEAR, at_kink, at_kinks, beside
+from adjoint.tensor.beside import EXACT, LIMIT, NEAR, at_kinks, beside
+from adjoint.tensor.branches import at_kink, from_above
 from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.levels import Level, wrap
-from adjoint.tensor.tape import Node
-from adjoint.tensor.tensor import Tensor, is_plain, make
+from adjoint.tensor.tape import KEEPS, Node, Rule
+from adjoint.tensor.tensor import Tensor, alias, is_plain, make
 
 
 def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
-    """`out`, the result of an operator with a kink at 0; with the result near it if it is there."""
-    if out.value.all():
-        return out
-    with at_kinks(NEAR):
-        near = op.call(list(values))
+    """`out`, the result of an operator at its kink, which is 0 somewhere; with the one near it."""
+    if "above" in op.row.texts:
+        return _above_root(op, list(values), out)
+    near = _near(op, list(values), Operator.call)
     if type(near.edge) is Node and type(out.edge) is Node:
         near.edge.place = out.edge.place
         near.edge.more().near = True
@@ -58,10 +74,25 @@ def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
         return run(op, values)
     with at_kinks(EXACT):
         out = run(op, values)
-    if out.value.all():
+    if not meets_zero(out.value):
         return out
+    if "above" in op.row.texts:
+        return _above_root(op, values, out)
+    return _limit(out, [_near(op, values, run)])
+
+
+def _above_root(op: Operator, values: list[Any], out: Any) -> Any:
+    """The result for an argument that is infinitely little above 0, if it is 0 somewhere."""
+    values = from_above(op, values)
+    return op.call(values) if any(map(_is_of_limits, values)) else out
+
+
+def _near(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
+    """What an operator gives infinitely near its kink."""
+    if op.name == "_above":
+        return _little_above(_one_sided(values[0]))
     with at_kinks(NEAR):
-        return _limit(out, [run(op, values)])
+        return run(op, values)
 
 
 def _limit(exact: Any, near: Sequence[Any]) -> Any:
@@ -69,7 +100,9 @@ def _limit(exact: Any, near: Sequence[Any]) -> Any:
     if near[0].dtype is exact.dtype and np.array_equal(exact.value, near[0].value, equal_nan=True):
         return near[0]
     tensor = new_tensor(LIMITS, exact.value, near[0].edge)
-    tensor.beside = near
+    tensor.beside = near if exact.home is None else [near[0], exact]  # a dual one has a tangent
+    if type(near[0].edge) is Node:
+        near[0].edge.more().near = True
     kinks.met = True
     return tensor
 
@@ -99,6 +132,8 @@ class _Pairs(Home):
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.name == "_settle":
             return self.settle(self.exact(values[0]), values[0].beside, values[1])
+        if op.name == "_above":
+            return values[0]
         if op.row.archetype.name == "creation":  # zeros_like: depends on no value
             return op.call(_each(self.exact, values))
         if op.row.decompose and not op.row.reverse and not op.row.forward:
@@ -155,7 +190,9 @@ class LimitInterpreter(_Pairs):
     name = "a derivative at a kink"
 
     def exact(self, value: Any) -> Any:
-        return make(value.value) if _is_of_limits(value) else value
+        if not _is_of_limits(value):
+            return value
+        return value.beside[1] if len(value.beside) > 1 else make(value.value)
 
     def owns(self, value: Any) -> bool:
         return _is_of_limits(value)
@@ -169,16 +206,20 @@ class LimitInterpreter(_Pairs):
         if op.name == "_ordinary":
             return op.call([ordinary(v) for v in values])
         result = super().process(op, values)
-        if op.schema.is_view:  # a write to one would not reach what is near the other
-            for tensor in (*values, *(result if isinstance(result, (tuple, list)) else [result])):
-                _protect(tensor)
-            views.link(op, values[0], result, tuple(values[1:]))
+        if op.schema.is_view and _is_of_limits(values[0]):
+            views.attach_level(op, values[0], result, tuple(values[1:]))
         return result
 
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
         """Write to the value, which then has the derivative of what was written and no other."""
+        base = _settled(views.base_of(values[0]))
+        for living in views.living_views(base):
+            if _is_of_limits(living):
+                other = views.replay(living.extra.view.path, base)
+                living.edge = other.edge
+                _take_home(living, other)
         return op.call([_settled(v) for v in values])
 
     def detach(self, tensor: Tensor) -> Tensor:
@@ -259,14 +300,88 @@ def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> An
 
     Only second derivatives need it: of a gradient in an argument that requires one, too.
     """
-    if current().at_kinks == NEAR:
-        return packet("_nearby")(out)
-    order = current().differentiating + bool(out.requires_grad)
-    if current().at_kinks == EXACT or order < 2 or not at_kink(op, values):
+    now = current()
+    if now.at_kinks == EXACT or not at_kink(op, values):
         return out
+    if "above" in op.row.texts:  # `_above` of the argument has seen to it, where that is on a level
+        watched = out.requires_grad and not (now.differentiating or out.is_complex())
+        return _unless_given_up(out) if watched else out
+    if now.at_kinks == NEAR:
+        return packet("_nearby")(out)
+    if now.differentiating + bool(out.requires_grad) < 2:
+        return out
+    return _near_in_graph(level, out, packet("_nearby")(out))
+
+
+def above_traced(level: Any, out: Any) -> Any:
+    """The result of `_above` in a trace: first derivatives may be infinite, too."""
+    now = current()
+    if now.at_kinks or not out.is_floating_point():
+        return out
+    if not now.roots_from:
+        return _unless_given_up(out)
+    least = now.roots_from if level.whole else 2
+    if now.differentiating + bool(out.requires_grad) < least:
+        return out
+    return _near_in_graph(level, out, _little_above(out))
+
+
+def _unless_given_up(out: Any) -> Any:
+    """The same; a program may give a call up where it is 0, and eager mode runs in its place."""
+    return out if current().roots_from else packet("_trusted")(out != 0, out)
+
+
+def _near_in_graph(level: Any, out: Any, near: Any) -> Any:
+    """A traced tensor beside the one near its kink, which may be anywhere where it is 0."""
     met = (out == 0).any()
     level.kink_met = met if level.kink_met is None else level.kink_met | met
-    return NearLevel(level).joined(out, [packet("_nearby")(out)])
+    return NearLevel(level).joined(out, [near])
+
+
+# ---- operators with a branch point at 0: x stands for one infinitely little above 0 --------------
+
+
+def _little_above(tensor: Any) -> Any:
+    """The same as complex numbers, with (iδ)² in place of 0, whose root is iδ; no number below 0 is
+    approached from above."""
+    small = (tensor == 0).to(dtypes.complex128) * -(infinitesimal(tensor.dtype.np) ** 2)
+    return tensor + small.masked_fill(tensor < 0, math.nan)
+
+
+def _one_sided(tensor: Any) -> Any:
+    """The same tensor, whose gradient is complex before it becomes that of the real one."""
+    if tensor.edge is None:
+        return tensor
+    made = alias(tensor)
+    made.edge = Node(_ABOVE, (tensor.edge,), (tensor,), tensor.shape, dtypes.complex128.np)
+    made.edge.more().near = True
+    _take_home(made, tensor)
+    return made
+
+
+def _gradient_above(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
+    """A gradient as one of a real tensor, with the complex one beside it."""
+    assert node.saved is not None  # by-hand nodes keep what they hold
+    (tensor,) = node.saved
+    near = grad.beside[0] if _is_of_limits(grad) else grad
+    near = near.conj()  # as a function of x it is analytic
+    if graph:
+        values = [near, _little_above(_one_sided(tensor))]
+        near = near + beside(packet("_bend").operators[0], LIMITS.pair, values, values)
+    like = make(tensor.value)
+    if isinstance(near.home, Level):  # its tensors are pairs below it
+        return (packet("_one_sided")(near, like),)
+    return (_as_pair((near, like), None),)
+
+
+def _as_pair(values: tuple[Any, Any], out: Any) -> Any:
+    """A real tensor beside a complex one that is near it; `out` knows nothing of infinity."""
+    near, like = values
+    unknown = make(np.full(near.shape, math.nan, like.dtype.np))
+    return _limit(standard_part(unknown, [near]), [near])
+
+
+_ABOVE = Rule("AboveBackward0", _gradient_above, holds=False, zeros=KEEPS)
 
 
 # ---- the eager function of an operator with a kink: pieces of its text ---------------------------
@@ -281,7 +396,7 @@ def _condition(row: Row) -> str:
 def after_kernel(row: Row) -> list[str]:
     """δ in place of 0 if asked for."""
     condition = _condition(row)
-    if not condition:
+    if not condition or "above" in row.texts:
         return []
     return [f"if _state().at_kinks == {NEAR} and ({condition}):", "    _r = _nearby(_r)"]
 
@@ -291,16 +406,23 @@ def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
 
     `args` and `outs` are the texts of the arguments, a tuple, and of the results.
     """
+    if row.name == "_one_sided":
+        return "True", f"_as_pair({args}, {outs})"
     condition = _condition(row)
     if not condition:
         return "", ""
     watched = "_out.edge is not None or _state().differentiating"
-    test = f"not _state().at_kinks and ({condition}) and ({watched})"
+    test = f"not _state().at_kinks and ({condition}) and ({watched}) and _meets_zero(_out.value)"
     return test, f"_approach(_op, {args}, _out)"
 
 
 # What these pieces of text call.
-NAMESPACE = {"_nearby": nearby, "_approach": approach}
+NAMESPACE = {
+    "_nearby": nearby,
+    "_approach": approach,
+    "_as_pair": _as_pair,
+    "_meets_zero": meets_zero,
+}
 
 
 LIMITS = LimitInterpreter()
@@ -351,9 +473,31 @@ def _is_differentiable(results: Any) -> bool:
 
 def standard_part(exact: Any, near: Sequence[Any]) -> Any:
     """What is near without what is infinitely small; `exact` where it is infinite."""
-    shown = _as_real(near[0].detach(), exact)
-    change = (shown - exact).abs() > infinitely_small(exact.dtype.np)
-    return packet("where")(is_finite(near[0], exact) & change, shown, exact)
+    where, known = packet("where"), near[0].detach()
+    with at_kinks(EXACT):
+        shown = _as_real(known, exact)
+        small = infinitely_small(exact.dtype.np)
+        exact = where(exact.isnan(), _standing(known.to(dtypes.complex128), exact), exact)
+        exact = exact.masked_fill(exact.abs() <= small, 0)
+        change = (shown - exact).abs() > small
+        return where(is_finite(known, exact) & change, shown, exact)
+
+
+def _standing(near: Any, exact: Any) -> Any:
+    """What stands for an exact derivative that is undefined: ∞ or -∞ for c (iδ)⁻ᵐ, where c is
+    real; 0 for what is finite, and NaN if that is no real number.
+
+    The size of such a number tells m, and m how far i⁻ᵐ turned c. A factor |c| that is not 1 makes
+    a wrong m, and a right angle of error only if it is as large as 1/δ.
+    """
+    where, small = packet("where"), infinitesimal(exact.dtype.np)
+    finite, size = is_finite(near, exact), near.abs()
+    orders = size.masked_fill(finite, 1).log() / -math.log(small)
+    sign = (near.angle() + 0.5 * math.pi * orders).cos().sign()
+    aside = near.imag.abs()
+    known = where(finite, aside < math.sqrt(small) + size / 1024, aside * 1024 > size)
+    infinite = (sign * math.inf).masked_fill(finite, 0)
+    return infinite.masked_fill(~known, math.nan).to(exact.dtype)
 
 
 def _as_real(near: Any, exact: Any) -> Any:
@@ -377,17 +521,22 @@ def infinitely_small(dtype: np.dtype[Any]) -> float:
 
 def shown(grad: Any) -> Any:
     """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
-    if type(grad) is not np.ndarray and not is_plain(grad):
-        return grad
-    value: Any = grad.value if isinstance(grad, Tensor) else grad
+    known = grad
+    if _is_of_limits(grad):
+        known = standard_part(make(grad.value), [grad.beside[0].detach()])
+    elif type(grad) is not np.ndarray and not is_plain(grad):
+        return settle(grad, True)
+    value: Any = known.value if isinstance(known, Tensor) else known
     size = np.abs(value)
     small = (size > 0) & (size <= infinitely_small(value.dtype))
-    if not small.any():
+    if known is grad and not small.any():
         return grad
     clean = np.where(small, value.dtype.type(0), value)
     if not isinstance(grad, Tensor):
         return clean
-    return _limit(make(clean), [grad]) if grad.edge is not None else make(clean)
+    if grad.edge is None:
+        return make(clean)
+    return _limit(make(clean), grad.beside if _is_of_limits(grad) else [grad])
 
 
 # ---- leaving a transform ------------------------------------------------------------------------
@@ -402,6 +551,10 @@ def settle(tensor: Any, derivative: bool) -> Any:
 
 def ordinary(tensor: Any) -> Any:
     """A tensor without what is beside its kink: its value, with its history and tangent."""
-    if _is_of_limits(tensor):
-        return _like(_as_real(tensor.beside[0], tensor), tensor.value)
-    return tensor
+    if not _is_of_limits(tensor):
+        return tensor
+    near, *exact = tensor.beside
+    made = _like(_as_real(near, tensor), tensor.value)
+    for dual in exact:
+        made.beside = _like(made.beside, standard_part(dual.beside, [near.beside]).value)
+    return made
