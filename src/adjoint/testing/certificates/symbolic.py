@@ -296,6 +296,7 @@ MEANINGS: dict[str, Callable[..., Any]] = {
     "rsub": lambda world, a, b, alpha=1: b - alpha * a,
     "mul": _of(lambda a, b: a * b),
     "div": _of(lambda a, b, rounding_mode=None: a / b if rounding_mode is None else _unknown("//")),
+    "_over": _of(lambda a, b: a / b),
     "neg": _of(lambda a: -a),
     "reciprocal": _of(lambda a: 1 / a),
     "rsqrt": _of(lambda a: 1 / sympy().sqrt(a)),
