@@ -117,9 +117,11 @@ def is_narrow(values: Iterable[Any]) -> bool:
 
 
 def wide(value: Any) -> Any:
-    """An array or tensor in float32 if it is narrow; everything else as it is."""
+    """A narrow array or tensor in float32, a narrow number as Python's; else what is given."""
     if type(value) is np.ndarray:
         return converted(value, np.dtype(np.float32)) if value.dtype in dtypes.REDUCED else value
+    if isinstance(value, np.generic) and value.dtype in dtypes.REDUCED:
+        return float(value)
     if isinstance(value, Tensor) and value.dtype.np in dtypes.REDUCED:
         return value.to(dtypes.float32)
     return value

@@ -241,7 +241,8 @@ def _irrational() -> tuple[Symbol, ...]:
     return (
         root(pi), 1 / root(pi), 2 / root(pi), root(2 * pi), 1 / root(2 * pi), root(2), 1 / root(2),
         root(2 / pi), root(pi / 2), root(pi) / 2, pi, 1 / pi, pi / 2, pi / 180, 180 / pi, s.log(2),
-        1 / s.log(2), s.log(10), 1 / s.log(10), s.log(2 * pi) / 2, s.log(pi), s.log(2 * pi), s.E,
+        1 / s.log(2), s.log(4) - 1, s.log(10), 1 / s.log(10), s.log(2 * pi) / 2, s.log(pi),
+        s.log(2 * pi), s.E,
     )  # fmt: skip
 
 
