@@ -440,6 +440,7 @@ def _widening(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
     Note [Narrow derivatives] in narrow.py."""
     names = row.schema.names
     places = [names.index(a.name) for a in row.schema.tensors if not a.type.is_list]
+    asked = names.index("dtype") if "dtype" in names else None
 
     def widened(*values: Any) -> Any:
         given = {values[i].dtype for i in places if values[i] is not None}
@@ -449,6 +450,8 @@ def _widening(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
         wide = (v.to(float32) if i in places and v is not None and v.dtype.np in REDUCED else v
                 for i, v in enumerate(values))  # fmt: skip
         result = decomposed(*wide)
+        if asked is not None and values[asked] is not None:
+            return result
         narrow = result.dtype is float32 and float32 not in given and len(halves) == 1
         return result.to(halves[0]) if narrow else result
 

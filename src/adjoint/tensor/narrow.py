@@ -24,7 +24,7 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.promotion import converted
 from adjoint.core.remembering import remembered
-from adjoint.table.formula import EXACT, Formula, called, free_names, roundings
+from adjoint.table.formula import EXACT, Formula, called, free_names, functions_used, roundings
 from adjoint.table.prepared import PREPARED
 from adjoint.table.rows import Row
 from adjoint.tensor.saving import TENSOR, VALUE, Save, result_names, saves_of
@@ -51,7 +51,7 @@ def narrowed(row: Row, formula: Formula) -> Formula | None:
 def _loses_digits(row: Row, formula: Formula) -> bool:
     """Whether a formula rounds more than once, or gives a result that was rounded to a function."""
     body, names = formula.tree.body, result_names(row).keys()
-    if roundings(body) > 1:
+    if roundings(body) > 1 or functions_used(body, row.schema.names):
         return True
     calls = (n for n in ast.walk(body) if isinstance(n, ast.Call) and called(n) not in EXACT)
     given = (free_names(ast.Expression(a)) for call in calls for a in call.args)
