@@ -925,6 +925,18 @@ def test_distributions_of_halves_are_rounded_once(dtype: ad.DType, name: str) ->
         assert ad.equal(result, exact.to(dtype))
 
 
+@pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
+def test_entropies_and_divergences_of_halves_are_rounded_once(dtype: ad.DType) -> None:
+    def values(x: ad.Tensor) -> list[ad.Tensor]:
+        p, q = dist.Normal(x, x.abs()), dist.Normal(0 * x, 0 * x + 1)
+        return [p.entropy(), dist.kl_divergence(p, q), dist.Laplace(x, x.abs()).entropy()]
+
+    x = ad.tensor([-0.25, 0.0625, 0.703125], dtype=dtype)
+    for result, exact in zip(values(x), values(x.double()), strict=True):
+        assert result.dtype == dtype
+        assert ad.allclose(result.double(), exact, rtol=0.502 * ad.finfo(dtype).eps, atol=0.0)
+
+
 def test_values_of_halves_are_checked_as_halves() -> None:
     x = ad.tensor([0.3], dtype=ad.float16)
     d = dist.Dirichlet(ad.tensor([1.5, 3.0], dtype=ad.float16))

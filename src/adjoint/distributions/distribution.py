@@ -35,7 +35,7 @@ from adjoint.transforms.jacobians import jvp
 __all__ = ["Distribution", "ExponentialFamily"]
 
 
-_OF_A_VALUE = frozenset(("log_prob", "cdf", "icdf"))  # computed in float32 for halves: narrow.py
+_ROUNDED_ONCE = frozenset(("log_prob", "cdf", "icdf", "entropy"))  # of halves: narrow.py
 
 
 class NotDefined(AdjointError, NotImplementedError):
@@ -76,7 +76,7 @@ class Distribution(Holding):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        for name in _OF_A_VALUE & vars(cls).keys():
+        for name in _ROUNDED_ONCE & vars(cls).keys():
             setattr(cls, name, rounded_once(vars(cls)[name]))
 
     @staticmethod

@@ -1,8 +1,9 @@
-"""Densities and distribution functions of halves: computed in float32, and rounded once.
+"""Densities, distribution functions, entropies, divergences of halves: computed in float32, and
+rounded once.
 
 Their sums and differences would round at every step: Note [Narrow derivatives] in tensor/narrow.py.
-So where a value is of float16 or bfloat16, a method runs on a copy of the distribution whose
-tensors are of float32. It relies on Note [What a distribution holds].
+So where a value or a parameter is of float16 or bfloat16, a function runs on copies of the
+distributions whose tensors are of float32. It relies on Note [What a distribution holds].
 """
 
 from __future__ import annotations
@@ -30,20 +31,33 @@ class Holding:
         return {}
 
 
-def rounded_once(method: Method) -> Method:
-    """A method of a value so that halves are rounded at its end, and nowhere else."""
+def rounded_once(function: Method) -> Method:
+    """A function of distributions and values so that halves are rounded at its end alone."""
 
-    @functools.wraps(method)
-    def rounded(self: Any, *given: Any, **named: Any) -> Tensor:
-        value = given[0] if given else next(iter(named.values()), None)
-        if not isinstance(value, Tensor) or value.dtype not in HALVES:
-            return method(self, *given, **named)
+    @functools.wraps(function)
+    def rounded(*given: Any, **named: Any) -> Tensor:
+        for thing in (*given, *named.values()):
+            if _is_narrow(thing):
+                break
+        else:
+            return function(*given, **named)
         copies = _Copies()
-        result = method(copies.of(self), copies.of(value))
+        wide = {name: copies.of(value) for name, value in named.items()}
+        result = function(*map(copies.of, given), **wide)
         dtype = result_type(*copies.tensors)
         return result.to(dtype) if dtype in HALVES and result.dtype is float32 else result
 
     return rounded
+
+
+def _is_narrow(thing: Any) -> bool:
+    """Whether a value, or a parameter of a distribution, is of float16 or bfloat16."""
+    if not isinstance(thing, Holding):
+        return isinstance(thing, Tensor) and thing.dtype in HALVES
+    for value in vars(thing).values():  # a loop: this runs in every call
+        if isinstance(value, Tensor) and value.dtype in HALVES:
+            return True
+    return False
 
 
 class _Copies:
