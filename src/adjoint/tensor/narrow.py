@@ -14,7 +14,7 @@ result alone has the arguments saved as well, but of narrow tensors only (`Save.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.promotion import converted
+from adjoint.core.promotion import converted, element
 from adjoint.core.remembering import remembered
 from adjoint.table.formula import EXACT, Formula, called, free_names, functions_used, roundings
 from adjoint.table.prepared import PREPARED
@@ -109,6 +109,33 @@ def _saves(row: Row) -> tuple[Save, ...]:
     kinds = {a.name: TENSOR if a.type.is_tensor else VALUE for a in row.schema.arguments}
     added = (Save(n, kinds[n], n, -1, users[n], narrow=True) for n in users if n in more)
     return (*known, *added)
+
+
+@remembered
+def _numbers(row: Row) -> frozenset[str]:
+    """The numbers that a row's kernel rounds to halves, as NumPy does: the exponent of a power."""
+    if row.has_wide_numbers:
+        return frozenset()
+    return frozenset(a.name for a in row.promoted if not a.type.is_tensor)
+
+
+def with_numbers(row: Row, names: Sequence[str], values: Sequence[Any]) -> Sequence[Any]:
+    """The values of a row's formula, numbers rounded as its kernel rounds them beside halves."""
+    rounded = _numbers(row)
+    halves = [d for d in map(_half_of, values) if d] if rounded.intersection(names) else []
+    if not halves:
+        return values
+    return [
+        float(element(value, halves[0])) if type(value) is float and name in rounded else value
+        for name, value in zip(names, values, strict=True)
+    ]
+
+
+def _half_of(value: Any) -> dtypes.DType | None:
+    if isinstance(value, Tensor):
+        return value.dtype if value.dtype in dtypes.HALVES else None
+    is_half = type(value) is np.ndarray and value.dtype in dtypes.REDUCED
+    return dtypes.of(value.dtype) if is_half else None
 
 
 def is_narrow(values: Iterable[Any]) -> bool:
