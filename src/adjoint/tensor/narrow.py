@@ -144,11 +144,11 @@ def is_narrow(values: Iterable[Any]) -> bool:
 
 
 def wide(value: Any) -> Any:
-    """A narrow array or tensor in float32, a narrow number as Python's; else what is given."""
+    """A narrow array or tensor in float32, a number of NumPy's as Python's; else what is given."""
     if type(value) is np.ndarray:
         return converted(value, np.dtype(np.float32)) if value.dtype in dtypes.REDUCED else value
-    if isinstance(value, np.generic) and value.dtype in dtypes.REDUCED:
-        return float(value)
+    if isinstance(value, np.generic):  # beside halves numbers were rounded
+        return value.item()
     if isinstance(value, Tensor) and value.dtype.np in dtypes.REDUCED:
         return value.to(dtypes.float32)
     return value
