@@ -47,6 +47,7 @@ REASONS: dict[str, str] = {
     "sub": "made of add and neg it would round -0 differently and cost a pass",
     "neg": "0 - x has the wrong sign at 0",
     "div": "a·(1/b) rounds twice",
+    "_over": "div of a tensor made of the number would write and read one more array",
     "reciprocal": "as often needed as div, and one pass",
     "remainder": "x - y·floor(x/y) loses all digits for large x/y",
     "fmod": "x - y·trunc(x/y) loses all digits for large x/y",

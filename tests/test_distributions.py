@@ -905,3 +905,48 @@ def test_cauchy_far_out(z: float) -> None:
     log_prob = ad.distributions.Cauchy(0.0, 1.0).log_prob
     x = ad.tensor(z, dtype=ad.float64)
     assert ad.grad(log_prob)(x).item() == pytest.approx(-2 / (1 / z + z), 1e-14, 0)
+
+
+@pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
+@pytest.mark.parametrize("name", ["log_prob", "cdf", "icdf"])
+def test_distributions_of_halves_are_rounded_once(dtype: ad.DType, name: str) -> None:
+    def value_and_slope(x: ad.Tensor) -> list[ad.Tensor]:
+        half = ad.full_like(x, 0.75)
+        made = (
+            dist.Normal(half, 2 * half), dist.Laplace(half, 2 * half), dist.Cauchy(half, half),
+            dist.LogNormal(half, half), dist.Exponential(half),
+        )  # fmt: skip
+        methods = [getattr(d, name) for d in made]
+        return [g(x) for f in methods for g in (f, ad.grad(lambda x, f=f: f(x).sum()))]
+
+    x = ad.tensor([0.0625, 0.3125, 0.703125], dtype=dtype)
+    for result, exact in zip(value_and_slope(x), value_and_slope(x.double()), strict=True):
+        assert result.dtype == dtype
+        assert ad.equal(result, exact.to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
+def test_entropies_and_divergences_of_halves_are_rounded_once(dtype: ad.DType) -> None:
+    def values(x: ad.Tensor) -> list[ad.Tensor]:
+        p, q = dist.Normal(x, x.abs()), dist.Normal(0 * x, 0 * x + 1)
+        return [p.entropy(), dist.kl_divergence(p, q), dist.Laplace(x, x.abs()).entropy()]
+
+    x = ad.tensor([-0.25, 0.0625, 0.703125], dtype=dtype)
+    for result, exact in zip(values(x), values(x.double()), strict=True):
+        assert result.dtype == dtype
+        assert ad.allclose(result.double(), exact, rtol=0.502 * ad.finfo(dtype).eps, atol=0.0)
+
+
+def test_values_of_halves_are_checked_as_halves() -> None:
+    x = ad.tensor([0.3], dtype=ad.float16)
+    d = dist.Dirichlet(ad.tensor([1.5, 3.0], dtype=ad.float16))
+    assert d.log_prob(ad.stack([x, 1 - x], -1)).dtype == ad.float16
+    with pytest.raises(ValueError, match="float16"):
+        dist.Exponential(x).log_prob(-x)
+
+
+def test_caches_of_transforms_know_halves() -> None:
+    tanh = dist.TanhTransform(cache_size=1)
+    d = dist.TransformedDistribution(dist.Normal(ad.zeros(2, dtype=ad.float16), 1.0), [tanh])
+    y = tanh(ad.tensor([5.0, -6.0], dtype=ad.float16))
+    assert d.log_prob(y).isfinite().all()  # of y alone it would not be

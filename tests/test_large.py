@@ -636,3 +636,12 @@ def test_first_use_builds_in_the_background(native: str, libraries: str, tmp_pat
         check=True,
     )  # fmt: skip
     assert found.stdout.split() == [libraries, "True"]
+
+
+@pytest.mark.parametrize("number", [2.0, np.float32(2), np.float16(2)])
+def test_a_loop_of_a_formula_has_the_numbers_of_numpy(number: Any) -> None:
+    tree = ast.parse("grad * _over(self, other)", mode="eval").body
+    given = {"grad": np.ones(3, np.float16), "self": number, "other": np.ones(3, np.float16)}
+    found = fused.loop(tree, given)
+    assert found is not None
+    assert "(2.0" in found.expression

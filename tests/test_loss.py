@@ -323,3 +323,28 @@ def test_ctc_needs_probabilities() -> None:
     none = ad.zeros(0, dtype=ad.int64)
     with pytest.raises(ShapeError, match="no elements"):
         F.ctc_loss(ad.zeros(0, 0, 4), none, none, none, reduction="none")
+
+
+@pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_losses_in_halves_are_rounded_once(dtype: ad.DType, compiled: bool) -> None:
+    def value_and_slopes(x: ad.Tensor) -> list[ad.Tensor]:
+        half = ad.full_like(x, 0.75)
+        losses = (
+            lambda x: F.kl_div(x, half, reduction="none"),
+            lambda x: F.poisson_nll_loss(x, 2 * half, reduction="none"),
+            lambda x: F.gaussian_nll_loss(half, 3 * half, x, reduction="none"),
+            lambda x: F.multilabel_soft_margin_loss(x[:, None], half[:, None], reduction="none"),
+        )
+        return [g(x) for f in losses for g in (f, ad.grad(lambda x, f=f: f(x).sum()))]
+
+    x = ad.tensor([0.28125, 0.404296875, 1.3828125, 2.0], dtype=dtype)
+    found = (ad.compile(value_and_slopes) if compiled else value_and_slopes)(x)
+    for result, exact in zip(found, value_and_slopes(x.double()), strict=True):
+        assert result.dtype == dtype
+        assert ad.equal(result, exact.to(dtype))
+
+
+def test_losses_of_two_halves_are_float32() -> None:
+    x, t = ad.ones(2, dtype=ad.float16), ad.zeros(2, dtype=ad.bfloat16)
+    assert F.mse_loss(x, t).dtype == F.kl_div(x, t).dtype == ad.float32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -273,3 +274,34 @@ def test_complex_numbers_have_no_order(name: str) -> None:
     for call in (z.relu, lambda: z.clamp(min=0), lambda: z.clamp_max(1.0), lambda: ad.ones(2) < 1j):
         with pytest.raises(TypeError, match="no order"):
             call()
+
+
+def test_slopes_of_powers_end_where_bfloat16_does() -> None:
+    x = ad.tensor([1.836566794967668e-30], dtype=ad.bfloat16)
+    slope = ad.grad(lambda x: (x**-0.3125).sum())
+    assert ad.equal(slope(x), slope(x.double()).to(ad.bfloat16))
+    x = ad.tensor([97.0], dtype=ad.bfloat16)
+    slope = ad.grad(lambda x: ad.grad(lambda x: (2.5**x).sum())(x).sum())
+    assert ad.equal(slope(x), slope(x.double()).to(ad.bfloat16))
+
+
+def test_a_number_over_a_tensor_at_the_ends_of_the_range() -> None:
+    for end, dtype in ((1e20, ad.float32), (1e200, ad.float64), (2.0**-100, ad.float32)):
+        x = ad.tensor([end], dtype=dtype)
+        _, slope = ad.jvp(lambda x, k=end: k / x, (x,), (ad.ones_like(x),))
+        assert ad.allclose(slope, -1 / x, rtol=1e-6, atol=0.0)
+
+
+@pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
+@pytest.mark.parametrize(
+    ("power", "at"), [(lambda x: x**0.3, 6e4), (lambda x: 1.3**x, 24.0), (lambda x: x**-0.7, 1e-4)]
+)
+def test_slopes_of_powers_of_halves_have_the_rounded_number(
+    dtype: ad.DType, power: Callable[[Any], Any], at: float
+) -> None:
+    x = ad.tensor([at], dtype=dtype)
+    forward = lambda x: ad.jvp(power, (x,), (ad.ones_like(x),))[1]
+    reverse = ad.grad(lambda x: power(x).sum())
+    assert ad.equal(forward(x), reverse(x))
+    assert ad.equal(ad.compile(forward)(x), reverse(x))
+    assert ad.equal(reverse(x.expand(50_000).clone())[:1], reverse(x))

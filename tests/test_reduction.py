@@ -237,3 +237,30 @@ def test_ddof_is_numpys_name_of_the_correction() -> None:
     for name in ("std", "var"):
         found = getattr(ad.tensor(x), name)(axis=0, ddof=0, keepdims=True)
         assert np.allclose(found, getattr(x, name)(axis=0, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
+@pytest.mark.parametrize(
+    "reduce",
+    [
+        lambda x: ad.linalg.vector_norm(x, dim=-1), lambda x: ad.linalg.vector_norm(x, 3, dim=-1),
+        lambda x: x.var(-1), lambda x: x.std(-1), lambda x: x.prod(-1), lambda x: x.cumprod(-1),
+        lambda x: x.logcumsumexp(-1), lambda x: ad.renorm(x, 2, 0, 1.0), lambda x: ad.dist(x, -x),
+    ],
+)  # fmt: skip
+def test_derivatives_of_reductions_of_halves_are_rounded_once(
+    dtype: ad.DType, reduce: Callable[[ad.Tensor], ad.Tensor]
+) -> None:
+    rng = np.random.default_rng(3)
+    x, tangent = (ad.tensor(rng.uniform(0.5, 2, (8, 5))).to(dtype) for _ in range(2))
+    slopes = (
+        ad.grad(lambda x: reduce(x).sum()),
+        lambda x: ad.jvp(reduce, (x,), (tangent.to(x.dtype),))[1],
+    )
+    for slope in slopes:
+        found = slope(x)
+        assert found.dtype == dtype
+        half_an_ulp = 0.502 * ad.finfo(dtype).eps
+        assert ad.allclose(
+            found.double(), slope(x.double()), rtol=half_an_ulp, atol=1e-5 * half_an_ulp
+        )

@@ -257,7 +257,7 @@ class TruncatedNormal(Distribution):
         value = self._checked(value)
         z = (value - self.loc) / self.scale
         inside = (value >= self.low) & (value <= self.high)
-        density = -z.square() / 2 - _HALF_LOG_2PI - self.scale.log() - self._log_mass()
+        density = z * (z * -0.5) - _HALF_LOG_2PI - self.scale.log() - self._log_mass()
         return density.where(inside, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:

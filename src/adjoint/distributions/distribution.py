@@ -10,7 +10,7 @@ them, so that no distribution defines it; `_unexpanded` names the exceptions. Wh
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Number
 from typing import Any, ClassVar, Self
 
@@ -20,6 +20,7 @@ from adjoint.core.errors import AdjointError, ShapeError, ValueRangeError
 from adjoint.core.places import warn
 from adjoint.core.shapes import Shape, Size, broadcast, show
 from adjoint.distributions import constraints
+from adjoint.distributions.narrow import Holding, rounded_once
 from adjoint.distributions.utils import (
     broadcast_all,
     is_true,
@@ -32,6 +33,9 @@ from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.jacobians import jvp
 
 __all__ = ["Distribution", "ExponentialFamily"]
+
+
+_ROUNDED_ONCE = frozenset(("log_prob", "cdf", "icdf", "entropy"))  # of halves: narrow.py
 
 
 class NotDefined(AdjointError, NotImplementedError):
@@ -50,7 +54,7 @@ class _Unstated:
         raise NotDefined(f"{owner.__name__} has no {self.name}")
 
 
-class Distribution:
+class Distribution(Holding):
     """Base of all distributions: `batch_shape` independent ones, each of events of `event_shape`.
 
     A subclass says `arg_constraints` and `support`, calls `super().__init__` when its parameters
@@ -69,6 +73,11 @@ class Distribution:
     has_enumerate_support: Any = False
     _unexpanded: ClassVar[tuple[str, ...]] = ()  # Note [What a distribution holds]
     _validate_args: bool = __debug__
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        for name in _ROUNDED_ONCE & vars(cls).keys():
+            setattr(cls, name, rounded_once(vars(cls)[name]))
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -151,6 +160,10 @@ class Distribution:
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n"
                 f"{shown(value)}"
             )
+
+    def _changed(self, originals: Mapping[int, Tensor]) -> dict[str, Any]:
+        """A copy in float32 checks what was given: halves add up to 1 only as halves."""
+        return {"_validate_sample": lambda v: self._validate_sample(originals.get(id(v), v))}
 
     # -- shapes --------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from adjoint.distributions.multivariate import (
     solve_lower,
     squared_length,
 )
+from adjoint.distributions.narrow import rounded_once
 from adjoint.distributions.paretos import Pareto
 from adjoint.distributions.utils import sum_rightmost
 from adjoint.tensor.tensor import Tensor
@@ -80,7 +81,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """
     pair = type(p), type(q)
     if pair not in _FOUND:
-        _FOUND[pair] = _nearest(*pair)
+        nearest = _nearest(*pair)
+        _FOUND[pair] = None if nearest is None else rounded_once(nearest)
     function = _FOUND[pair]
     if function is None:
         raise NoDivergence(

@@ -80,7 +80,7 @@ class Normal(_LocationScale, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         z = self._standard(value)
-        return -z.square() / 2 - self.scale.log() - _HALF_LOG_2PI
+        return z * (z * -0.5) - self.scale.log() - _HALF_LOG_2PI  # z² may be infinite before z²/2
 
     def cdf(self, value: Tensor) -> Tensor:
         return ops.special_ndtr(self._standard(value))
@@ -181,7 +181,7 @@ class Cauchy(_LocationScale):
         """tan π(p - 1/2), from the nearer end of (0, 1): -cot πp below."""
         middle = (value - 0.5).abs() < 0.25
         end = ops.where(value < 0.5, value, 1 - value).where(~middle, 0.25)
-        outside = ops.where(value < 0.5, -1.0, 1.0) / (math.pi * end).tan()
+        outside = (value - 0.5).sign() / (math.pi * end).tan()
         inside = (math.pi * (value.where(middle, 0.5) - 0.5)).tan()
         return self.loc + self.scale * ops.where(middle, inside, outside)
 

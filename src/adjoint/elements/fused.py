@@ -155,7 +155,9 @@ class _Writer:
     """Writes expressions in the names of arrays as C text."""
 
     def __init__(self, given: Mapping[str, Any], dtypes: dict[str, str], dtype: str) -> None:
-        self.given, self.dtypes, self.dtype = given, dtypes, dtype
+        # numbers that were rounded beside halves count as Python's: what is made of them is not
+        plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in given.items()}
+        self.given, self.dtypes, self.dtype = plain, dtypes, dtype
         self.is_complex = dtype in COMPLEX
 
     def term(self, node: ast.expr) -> _Term:

@@ -65,7 +65,6 @@ def _repeats(self: Any, other: Any) -> bool:
 
 def _binary(method: str, name: str, *, reflected: bool) -> Callable[..., Any]:
     of = _ufunc(name).of
-    exact = method != "__rtruediv__"  # tensors multiply by a reciprocal there
 
     def operator(self: Any, other: Any) -> Any:
         tensor, kind = self.value, type(other)
@@ -74,7 +73,7 @@ def _binary(method: str, name: str, *, reflected: bool) -> Callable[..., Any]:
             alike = operand.dtype is tensor.dtype
         else:
             operand = other
-            alike = exact and (kind is float or kind is int)
+            alike = kind is float or kind is int
         if alike and tensor.dtype.is_differentiable:  # the dtype of tensors is NumPy's, too
             found = getattr(tensor, method)(operand)
         else:

@@ -440,16 +440,20 @@ def _widening(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
     Note [Narrow derivatives] in narrow.py."""
     names = row.schema.names
     places = [names.index(a.name) for a in row.schema.tensors if not a.type.is_list]
+    asked = names.index("dtype") if "dtype" in names else None
 
     def widened(*values: Any) -> Any:
-        given = [values[i].dtype for i in places if values[i] is not None]
-        half = next((d for d in given if d.np in REDUCED), None)
-        if half is None:
+        given = {values[i].dtype for i in places if values[i] is not None}
+        halves = [d for d in given if d.np in REDUCED]
+        if not halves:
             return decomposed(*values)
         wide = (v.to(float32) if i in places and v is not None and v.dtype.np in REDUCED else v
                 for i, v in enumerate(values))  # fmt: skip
         result = decomposed(*wide)
-        return result.to(half) if result.dtype is float32 and float32 not in given else result
+        if asked is not None and values[asked] is not None:
+            return result
+        narrow = result.dtype is float32 and float32 not in given and len(halves) == 1
+        return result.to(halves[0]) if narrow else result
 
     return widened
 

@@ -7,7 +7,7 @@ variable of which only the shape matters, and pull a cotangent back through the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,9 +71,10 @@ def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> An
     function, parameters, is_narrow = known[symbol]
     if len(row.promoted_tensors) > 1:
         scope = _together(row, scope)
+    values: Sequence[Any] = [scope[p] for p in parameters]
     if is_narrow:
-        return function(*[narrow.wide(scope[p]) for p in parameters])
-    return function(*[scope[p] for p in parameters])
+        values = [narrow.wide(v) for v in narrow.with_numbers(row, parameters, values)]
+    return function(*values)
 
 
 def _together(row: Row, scope: dict[str, Any]) -> dict[str, Any]:

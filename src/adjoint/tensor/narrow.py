@@ -14,7 +14,7 @@ result alone has the arguments saved as well, but of narrow tensors only (`Save.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.promotion import converted
+from adjoint.core.promotion import converted, element
 from adjoint.core.remembering import remembered
-from adjoint.table.formula import EXACT, Formula, called, free_names, roundings
+from adjoint.table.formula import EXACT, Formula, called, free_names, functions_used, roundings
 from adjoint.table.prepared import PREPARED
 from adjoint.table.rows import Row
 from adjoint.tensor.saving import TENSOR, VALUE, Save, result_names, saves_of
@@ -51,7 +51,7 @@ def narrowed(row: Row, formula: Formula) -> Formula | None:
 def _loses_digits(row: Row, formula: Formula) -> bool:
     """Whether a formula rounds more than once, or gives a result that was rounded to a function."""
     body, names = formula.tree.body, result_names(row).keys()
-    if roundings(body) > 1:
+    if roundings(body) > 1 or functions_used(body, row.schema.names):
         return True
     calls = (n for n in ast.walk(body) if isinstance(n, ast.Call) and called(n) not in EXACT)
     given = (free_names(ast.Expression(a)) for call in calls for a in call.args)
@@ -111,15 +111,44 @@ def _saves(row: Row) -> tuple[Save, ...]:
     return (*known, *added)
 
 
+@remembered
+def _numbers(row: Row) -> frozenset[str]:
+    """The numbers that a row's kernel rounds to halves, as NumPy does: the exponent of a power."""
+    if row.has_wide_numbers:
+        return frozenset()
+    return frozenset(a.name for a in row.promoted if not a.type.is_tensor)
+
+
+def with_numbers(row: Row, names: Sequence[str], values: Sequence[Any]) -> Sequence[Any]:
+    """The values of a row's formula, numbers rounded as its kernel rounds them beside halves."""
+    rounded = _numbers(row)
+    halves = [d for d in map(_half_of, values) if d] if rounded.intersection(names) else []
+    if not halves:
+        return values
+    return [
+        float(element(value, halves[0])) if type(value) is float and name in rounded else value
+        for name, value in zip(names, values, strict=True)
+    ]
+
+
+def _half_of(value: Any) -> dtypes.DType | None:
+    if isinstance(value, Tensor):
+        return value.dtype if value.dtype in dtypes.HALVES else None
+    is_half = type(value) is np.ndarray and value.dtype in dtypes.REDUCED
+    return dtypes.of(value.dtype) if is_half else None
+
+
 def is_narrow(values: Iterable[Any]) -> bool:
     """Whether there is a tensor of float16 or bfloat16."""
     return any(isinstance(v, Tensor) and v.dtype.np in dtypes.REDUCED for v in values)
 
 
 def wide(value: Any) -> Any:
-    """An array or tensor in float32 if it is narrow; everything else as it is."""
+    """A narrow array or tensor in float32, a number of NumPy's as Python's; else what is given."""
     if type(value) is np.ndarray:
         return converted(value, np.dtype(np.float32)) if value.dtype in dtypes.REDUCED else value
+    if isinstance(value, np.generic):  # beside halves numbers were rounded
+        return value.item()
     if isinstance(value, Tensor) and value.dtype.np in dtypes.REDUCED:
         return value.to(dtypes.float32)
     return value

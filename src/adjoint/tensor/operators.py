@@ -135,8 +135,7 @@ def _reflected(method: str, name: str) -> Callable[..., Any]:
 
     def first(self: Tensor, other: Any) -> Any:
         function = operators.packet("rsub" if name == "sub" else name).function
-        reciprocal = operators.packet("reciprocal").function
-        multiply = operators.packet("mul").function
+        over = operators.packet("_over").function
         if method == "__rmatmul__":
             function = _promoting(function)
 
@@ -148,7 +147,7 @@ def _reflected(method: str, name: str) -> Callable[..., Any]:
             if commutative or name == "sub":
                 return function(self, other)
             if name == "div" and not isinstance(other, (Tensor, np.ndarray)):
-                return multiply(reciprocal(self), other)
+                return over(other, self)
             return function(other, self)
 
         reflected.__name__ = reflected.__qualname__ = method

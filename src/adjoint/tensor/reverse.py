@@ -224,14 +224,20 @@ def _bound_narrow(rule: RowRule, number: int, raw: bool) -> Callable[..., Any]:
         return lambda *values: function(*map(narrow.wide, values))
 
     if not raw:
-        return widened(bound)
+        wide = widened(bound)
+        return lambda *values: wide(*narrow.with_numbers(row, parameters, values))
 
     def part(formula: Formula) -> Callable[..., Any]:
         return widened(binding.bind(formula, "part", parameters, raw=True))
 
     loop = fused.Fused(formula, parameters, widened(bound), part)
     place = parameters.index("grad") if "grad" in parameters else 0
-    return lambda *values: (loop if values[place].size >= LARGE else loop.plain)(*values)
+
+    def apply(*values: Any) -> Any:
+        function = loop if values[place].size >= LARGE else loop.plain
+        return function(*narrow.with_numbers(row, parameters, values))
+
+    return apply
 
 
 def _narrow_parameters(rule: RowRule, number: int) -> tuple[str, ...]:

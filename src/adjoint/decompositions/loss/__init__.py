@@ -22,6 +22,7 @@ from adjoint.decompositions.loss.elements import (
     binary_cross_entropy_elements,
     binary_cross_entropy_slope,
     binary_cross_entropy_with_logits,
+    gaussian_nll_loss,
     huber_loss,
     huber_loss_backward,
     kl_div,
@@ -42,5 +43,6 @@ from adjoint.decompositions.loss.margins import (
     multi_margin_loss_backward,
     multilabel_margin_loss_backward,
     multilabel_margin_loss_forward,
+    multilabel_soft_margin_loss,
     triplet_margin_loss,
 )

@@ -20,6 +20,7 @@ Tensor = Any
 SMALLEST_VARIANCE = 1e-12  # of p (1 - p), as in PyTorch
 LOWEST_LOG = -100.0
 SMALLEST_CHANCE = 3.720075976020836e-44  # whose logarithm that is
+LOG_4_LESS_1 = 0.3862943611198906  # math.log(4) - 1 has one more rounding
 STEEPEST = 1e12  # the slope of logarithms that have ended
 
 
@@ -171,6 +172,20 @@ def poisson_nll_loss(
     if full:
         many = target > 1
         t = ops.where(many, target, 1)  # the logarithm elsewhere is not needed
-        stirling = ops._x_log_x(t) - t + (t * (2 * math.pi)).log() * 0.5
+        # t log t - t; its first term may be infinite where t log (t/4) is not
+        less = ops._x_log_x(t * 0.25) * 4 + t * LOG_4_LESS_1
+        stirling = less + (t * (2 * math.pi)).log() * 0.5
         losses = losses + ops.where(many, stirling, 0)
     return reduced("poisson_nll_loss", losses, reduction)
+
+
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor, full: bool, eps: float, reduction: int
+) -> Tensor:
+    """½ (log σ² + (x - t)²/σ²), with ½ log 2π if `full`."""
+    variance = var + (var.clamp_min(eps) - var).detach()
+    difference = input - target
+    # no factor is larger than the product
+    losses = variance.log() * 0.5 + difference * (difference * 0.5 / variance)
+    losses = losses + 0.5 * math.log(2 * math.pi) if full else losses
+    return reduced("gaussian_nll_loss", losses, reduction)

@@ -143,6 +143,14 @@ def _spread(grad_output: Tensor, self: Tensor, reduction: int) -> Tensor:
     return grad_output.unsqueeze(-1) if reduction == loss.NONE and self.ndim == 2 else grad_output
 
 
+def multilabel_soft_margin_loss(
+    self: Tensor, target: Tensor, weight: Tensor | None, reduction: int
+) -> Tensor:
+    """The mean over the classes of -(t log σ(x) + (1 - t) log σ(-x))."""
+    losses = ops.binary_cross_entropy_with_logits(self, target, weight, None, loss.NONE)
+    return reduced("multilabel_soft_margin_loss", losses.sum(-1) / self.shape[-1], reduction)
+
+
 def _labels(self: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Which entries of the target count, those before its first -1; and which classes they name."""
     _check_scores("multilabel_margin_loss", self)

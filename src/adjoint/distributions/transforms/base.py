@@ -10,6 +10,7 @@ from adjoint.core.errors import AdjointError, ArgumentError, ShapeError
 from adjoint.core.shapes import Shape
 from adjoint.distributions import constraints
 from adjoint.distributions.constraints import Constraint
+from adjoint.distributions.narrow import Holding
 from adjoint.tensor.tensor import Tensor
 
 
@@ -17,7 +18,7 @@ class NotInvertible(AdjointError, NotImplementedError):
     """An inverse, a sign or a log-determinant that a transform does not have."""
 
 
-class Transform:
+class Transform(Holding):
     """A function of events, with `t.inv` and `t.log_abs_det_jacobian(x, y)` where they exist.
 
     With `cache_size=1` the last pair of input and output is kept: `t.inv(t(x))` is `x` itself.
@@ -49,6 +50,9 @@ class Transform:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_inv": None, "_cached_x_y": (None, None)}
+
+    def _held(self) -> dict[str, Any]:
+        return self.__dict__ | {"_inv": None}
 
     @property
     def event_dim(self) -> int:
@@ -149,6 +153,8 @@ class _InverseTransform(Transform):
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__
+
+    _held = __getstate__
 
     @property
     def domain(self) -> Constraint:

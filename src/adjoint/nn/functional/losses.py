@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -275,11 +274,7 @@ def gaussian_nll_loss(
     if isinstance(var, (int, float)):
         var = ops.full_like(input.detach(), float(var))
     given = _variance_of(input, var)
-    variance = given + (given.clamp_min(eps) - given).detach()
-    difference = input - target
-    # no factor is larger than the product
-    losses = variance.log() * 0.5 + difference * (difference * 0.5 / variance)
-    return _reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+    return ops._gaussian_nll_loss(input, target, given, full, eps, reduction)
 
 
 def _variance_of(input: Tensor, var: Tensor) -> Tensor:
@@ -434,8 +429,7 @@ def multilabel_soft_margin_loss(
     >>> ad.nn.functional.multilabel_soft_margin_loss(ad.zeros(1, 2), ad.tensor([[0.0, 1.0]]))
     tensor(0.6931)
     """
-    losses = ops.binary_cross_entropy_with_logits(input, target, weight, None, NONE)
-    return _reduced(losses.sum(-1) / input.shape[-1], reduction)
+    return ops._multilabel_soft_margin_loss(input, target, weight, reduction)
 
 
 # --- texts ---------------------------------------------------------------------------------------

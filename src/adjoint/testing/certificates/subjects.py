@@ -40,6 +40,7 @@ class Subject:
     kinks: tuple[float, ...]  # points at which derivatives jump
     parameters: Mapping[str, float]  # {"c": 0.7}
     orders: int  # the highest derivative that is looked at
+    rounds: bool  # the call rounds an argument in halves, stack([x, 1 - x]): no other function
 
     @property
     def name(self) -> str:
@@ -76,7 +77,9 @@ class Subject:
         return {name: float(np.asarray(v).astype(dtype)) for name, v in self.parameters.items()}
 
     def fits(self, dtype: Any) -> bool:
-        """Whether the parameters exist in a dtype."""
+        """Whether the parameters exist in a dtype, and the call hands on what it is given."""
+        if self.rounds and np.dtype(dtype).itemsize == 2:
+            return False
         found = self.parameters_in(dtype).values()
         return all(math.isfinite(v) and (v != 0) == (w != 0)
                    for v, w in zip(found, self.parameters.values()))  # fmt: skip
@@ -116,6 +119,7 @@ def _subjects(content: str, family: str, line: int) -> Iterator[Subject]:
     near: tuple[float, ...] = ()
     kinks: tuple[float, ...] = ()
     choices: dict[str, list[float]] = {}
+    rounds = False
     for column in columns:
         word, _, rest = column.partition(" ")
         if word == "on":
@@ -128,6 +132,8 @@ def _subjects(content: str, family: str, line: int) -> Iterator[Subject]:
             below = float(rest)
         elif word == "orders":
             orders = int(rest)
+        elif word == "rounds":
+            rounds = True
         elif match := _PARAMETER.match(column):
             choices[match[1]] = list(map(float, match[2].split()))
         else:
@@ -135,7 +141,7 @@ def _subjects(content: str, family: str, line: int) -> Iterator[Subject]:
     for chosen in itertools.product(*choices.values()):
         parameters = dict(zip(choices, chosen))
         yield Subject(call, definition, family, line, low, high, below, near, kinks, parameters,
-                      orders)  # fmt: skip
+                      orders, rounds)  # fmt: skip
 
 
 def arguments(subject: Subject, dtype: Any) -> np.ndarray[Any, Any]:

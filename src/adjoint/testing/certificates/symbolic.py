@@ -241,7 +241,8 @@ def _irrational() -> tuple[Symbol, ...]:
     return (
         root(pi), 1 / root(pi), 2 / root(pi), root(2 * pi), 1 / root(2 * pi), root(2), 1 / root(2),
         root(2 / pi), root(pi / 2), root(pi) / 2, pi, 1 / pi, pi / 2, pi / 180, 180 / pi, s.log(2),
-        1 / s.log(2), s.log(10), 1 / s.log(10), s.log(2 * pi) / 2, s.log(pi), s.log(2 * pi), s.E,
+        1 / s.log(2), s.log(4) - 1, s.log(10), 1 / s.log(10), s.log(2 * pi) / 2, s.log(pi),
+        s.log(2 * pi), s.E,
     )  # fmt: skip
 
 
@@ -296,6 +297,7 @@ MEANINGS: dict[str, Callable[..., Any]] = {
     "rsub": lambda world, a, b, alpha=1: b - alpha * a,
     "mul": _of(lambda a, b: a * b),
     "div": _of(lambda a, b, rounding_mode=None: a / b if rounding_mode is None else _unknown("//")),
+    "_over": _of(lambda a, b: a / b),
     "neg": _of(lambda a: -a),
     "reciprocal": _of(lambda a: 1 / a),
     "rsqrt": _of(lambda a: 1 / sympy().sqrt(a)),

@@ -188,7 +188,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "rsub": each(lambda x, y, alpha=1: y - alpha * x),
     "div.Tensor": each(divided), "div.Scalar": each(divided), "div": div,
     "divide.Tensor": each(divided), "divide.Scalar": each(divided), "divide": div,
-    "true_divide": each(divided),
+    "true_divide": each(divided), "_over": each(divided),
     "floor_divide": each(lambda x, y: rounded_quotient(x, y, "floor")),
     "remainder": each(operator.mod), "fmod": each(math.fmod),
     "addcmul": each(lambda x, y, z, value=1: x + value * (y * z)),

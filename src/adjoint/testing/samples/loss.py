@@ -235,6 +235,16 @@ def sharp_l1s(make: Make) -> Samples:
     yield Sample(make(2, 3), make(2, 3), MEAN, 0.0, name="beta 0")
 
 
+@sampler("_multilabel_soft_margin_loss")
+def several_labels(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    for reduction, name in NAMES.items():
+        target, weight = make.uniform(0.1, 0.9, 2, 3), make.uniform(0.5, 2.0, 3)
+        yield Sample(make(2, 3), target, None, reduction, name=name)
+        yield Sample(make(2, 3), target, weight, reduction, name=f"weighted {name}")
+
+
 @sampler("mse_loss_backward", "soft_margin_loss_backward")
 def plain_backwards(make: Make) -> Samples:
     if make.is_complex:
@@ -351,6 +361,17 @@ def poissons(make: Make) -> Samples:
         yield Sample(make.positive(2, 3), t, False, False, 1e-8, reduction, name=name)
     t = make.like([[0.0, 0.5, 1.5], [2.0, 3.0, 7.0]])
     yield Sample(make(2, 3), t, True, True, 1e-8, MEAN, name="full")
+
+
+@sampler("_gaussian_nll_loss")
+def gaussians(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    for reduction, name in NAMES.items():
+        var = make.uniform(0.5, 2.0, 2, 3)
+        yield Sample(make(2, 3), make(2, 3), var, False, 1e-6, reduction, name=name)
+    var = make.uniform(0.5, 2.0, 2, 1)
+    yield Sample(make(2, 3), make(2, 3), var, True, 1e-6, MEAN, name="full")
 
 
 # --- margins -------------------------------------------------------------------------------------

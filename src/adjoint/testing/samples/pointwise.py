@@ -172,6 +172,12 @@ def complex_numbers(make: Make) -> Iterator[Sample]:
     yield Sample(make(3), 1.5 - 0.5j, name="complex number")
 
 
+@sampler("_over")
+def quotients_of_a_number(make: Make) -> Iterator[Sample]:
+    yield Sample(2, make.positive(2, 3), name="of 2")
+    yield Sample(1.5 - 0.5j, make.positive(3), name="of a complex number")
+
+
 @sampler("lerp.Scalar")
 def interpolations(make: Make) -> Iterator[Sample]:
     for weight in (0.0, 0.3, 0.5, 1.0, 1.5):

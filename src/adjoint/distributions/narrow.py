@@ -1,0 +1,90 @@
+"""Densities, distribution functions, entropies, divergences of halves: computed in float32, and
+rounded once.
+
+Their sums and differences would round at every step: Note [Narrow derivatives] in tensor/narrow.py.
+So where a value or a parameter is of float16 or bfloat16, a function runs on copies of the
+distributions whose tensors are of float32. It relies on Note [What a distribution holds].
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from adjoint.core.dtypes import HALVES, float32
+from adjoint.core.promotion import result_type
+from adjoint.tensor.tensor import Tensor
+
+Method = Callable[..., Tensor]
+
+
+class Holding:
+    """What keeps tensors as attributes, itself or in what it keeps: distributions, transforms."""
+
+    def _held(self) -> Mapping[str, Any]:
+        """The attributes that a copy has, too."""
+        return vars(self)
+
+    def _changed(self, originals: Mapping[int, Tensor]) -> Mapping[str, Any]:
+        """The attributes that are others in a copy, whose tensors have these originals, by id."""
+        return {}
+
+
+def rounded_once(function: Method) -> Method:
+    """A function of distributions and values so that halves are rounded at its end alone."""
+
+    @functools.wraps(function)
+    def rounded(*given: Any, **named: Any) -> Tensor:
+        for thing in (*given, *named.values()):
+            if _is_narrow(thing):
+                break
+        else:
+            return function(*given, **named)
+        copies = _Copies()
+        wide = {name: copies.of(value) for name, value in named.items()}
+        result = function(*map(copies.of, given), **wide)
+        dtype = result_type(*copies.tensors)
+        return result.to(dtype) if dtype in HALVES and result.dtype is float32 else result
+
+    return rounded
+
+
+def _is_narrow(thing: Any) -> bool:
+    """Whether a value, or a parameter of a distribution, is of float16 or bfloat16."""
+    if not isinstance(thing, Holding):
+        return isinstance(thing, Tensor) and thing.dtype in HALVES
+    for value in vars(thing).values():  # a loop: this runs in every call
+        if isinstance(value, Tensor) and value.dtype in HALVES:
+            return True
+    return False
+
+
+class _Copies:
+    """Copies in float32, one of each object: a cache knows a tensor by its identity."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Any] = {}
+        self.tensors: list[Tensor] = []  # the originals that have a say in the dtype
+        self.originals: dict[int, Tensor] = {}  # by the ids of their copies
+
+    def of(self, thing: Any) -> Any:
+        """The copy of a tensor, a distribution or a transform; anything else as it is."""
+        if type(thing) in (list, tuple):
+            return type(thing)(self.of(each) for each in thing)
+        if not isinstance(thing, (Tensor, Holding)):
+            return thing
+        if id(thing) not in self.known:
+            self._copy(thing)
+        return self.known[id(thing)]
+
+    def _copy(self, thing: Any) -> None:
+        if isinstance(thing, Tensor):
+            if thing.dtype.is_differentiable:
+                self.tensors.append(thing)
+            wide = self.known[id(thing)] = thing.to(float32) if thing.dtype in HALVES else thing
+            self.originals[id(wide)] = thing
+            return
+        new = self.known[id(thing)] = object.__new__(type(thing))
+        new.__dict__.update({name: self.of(value) for name, value in thing._held().items()})
+        new.__dict__.update(thing._changed(self.originals))
