@@ -393,7 +393,7 @@ def log_ndtr_derivative(given: Arguments, dtype: str) -> str | None:
 
 
 def zeta_derivative(given: Arguments, dtype: str) -> str | None:
-    return _at_order("ad_hurwitz_derivative(self, other", given["n"])
+    return _at_order("ad_hurwitz_derivative(self, other", given["n"], given["m"])
 
 
 def igamma_derivative(given: Arguments, dtype: str) -> str | None:

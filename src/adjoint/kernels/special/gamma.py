@@ -110,7 +110,7 @@ def zeta(self: Array | float, other: Array | float) -> Array:
     return from_text("ad_hurwitz", self, other)
 
 
-def zeta_derivative(self: Array | float, other: Array | float, n: int) -> Array:
-    """∂ⁿζ(s, q)/∂sⁿ."""
-    check_orders("_zeta_derivative", n)
-    return from_text("ad_hurwitz_derivative", self, other, n)
+def zeta_derivative(self: Array | float, other: Array | float, n: int, m: int) -> Array:
+    """∂ⁿ⁺ᵐζ(s, q)/∂sⁿ∂qᵐ."""
+    check_orders("_zeta_derivative", n, m)
+    return from_text("ad_hurwitz_derivative", self, other, n, m)

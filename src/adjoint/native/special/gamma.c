@@ -86,7 +86,7 @@ double ad_hurwitz(double s, double q) {
   if (s < 1) return __builtin_nan("");
   if (q <= 0 && q == floor(q)) return __builtin_inf();
   if (s != s) return s;
-  if (q > 1e8) return (1 / (s - 1) + 0.5 / q) * pow(q, 1 - s); /* the integral, whose terms would vanish */
+  if (q > 4 * (s + 16)) return ad_hurwitz_far(s, q, 0);
   if (s == __builtin_inf()) return q != q ? q : q > 1 ? 0 : q == 1 ? 1 : s;
   if (q <= 0 && s != floor(s)) return __builtin_nan("");
   if (q != q) return q;
@@ -94,9 +94,14 @@ double ad_hurwitz(double s, double q) {
     const double f = ceil(q) - q, left = ad_hurwitz(s, f) - ad_hurwitz(s, 1 - q);
     return ad_hurwitz(s, 1 - f) + (fmod(s, 2) == 0 ? left : -left);
   }
+  return ad_hurwitz_sum(s, 0, q);
+}
+
+/* zeta(s + lost, q), q > 0: Euler-Maclaurin summation */
+double ad_hurwitz_sum(double s, double lost, double q) {
   double total = 0, end = q;
-  for (int k = 0; k < 12 || end < 10; k++, end = q + k) total += pow(end, -s);
-  const double power = pow(end, -s);
+  for (int k = 0; k < 12 || end < 10; k++, end = q + k) total += ad_power_of_sum(q, k, s, lost);
+  const double power = ad_power_of_sum(q, (int)(end - q + 0.5), s, lost);
   double factor = s / end, rest = 0.5 + end / (s - 1);
   for (int j = 0; j < 8; j++) {
     rest += ad_bernoulli[j] * factor;
@@ -105,8 +110,51 @@ double ad_hurwitz(double s, double q) {
   return total + power * (power > 0 ? rest : 1);
 }
 
+/* (q + k)^-(s + lost): what the rounding of q + k loses, too */
+double ad_power_of_sum(double q, int k, double s, double lost) {
+  const double end = q + k, power = pow(end, -s), rest = s * ad_rest_of_sum(q, k, end) / end;
+  return power * (1 - rest - lost * log(end));
+}
+
+/* s (s + 1) ... (s + m - 1) zeta(s + m, q) of large q: the integral, in halves of a power, since q^-s may be out of range */
+double ad_hurwitz_far(double s, double q, int m) {
+  const double order = s + m, half = pow(q, -0.5 * (s - 1));
+  double factor = order / q, rest = 0.5, scaled = half;
+  for (int j = 0; j < 8; j++) {
+    rest += ad_bernoulli[j] * factor;
+    factor *= (order + 2 * j + 1) / q * ((order + 2 * j + 2) / q);
+  }
+  for (int k = 0; k < m; k++) scaled *= s + k;
+  scaled *= half * (1 / (s - 1 + m) + rest / q);
+  for (int k = 0; k < m; k++) scaled /= q;
+  return scaled;
+}
+
+/* the m-th derivative of zeta(s, q) in q, (-1)^m s (s + 1) ... (s + m - 1) zeta(s + m, q) */
+double ad_hurwitz_slope(double s, double q, int m) {
+  if (s > 1 && q > 4 * (s + m + 16)) return (m % 2 ? -1 : 1) * ad_hurwitz_far(s, q, m);
+  double factor = m % 2 ? -1 : 1;
+  for (int k = 0; k < m; k++) factor *= s + k;
+  const double order = s + m;
+  return factor * (s > 1 && q > 0 ? ad_hurwitz_sum(order, ad_rest_of_sum(s, m, order), q) : ad_hurwitz(order, q));
+}
+
+/* the n-th derivative in s of the m-th in q */
+double ad_hurwitz_derivative(double s, double q, int n, int m) {
+  if (n == 0) return ad_hurwitz_slope(s, q, m);
+  if (m == 0) return ad_hurwitz_slope_in_order(s, q, n);
+  double rising[ad_MOST + 2] = {1}, total = 0, scale = m % 2 ? -1 : 1; /* rising: by Taylor, s (s + 1) ... (s + m - 1) */
+  for (int j = 0; j < m; j++)
+    for (int k = n; k >= 0; k--) rising[k] = rising[k] * (s + j) + (k ? rising[k - 1] : 0);
+  for (int k = n; k >= 0; k--) { /* n! / k! */
+    total += scale * rising[n - k] * (k ? ad_hurwitz_slope_in_order(s + m, q, k) : ad_hurwitz(s + m, q));
+    scale *= k;
+  }
+  return total;
+}
+
 /* the n-th derivative of zeta(s, q) in s */
-double ad_hurwitz_derivative(double s, double q, int n) {
+double ad_hurwitz_slope_in_order(double s, double q, int n) {
   if (s == __builtin_inf() && !(q <= 0)) return q < 1 ? __builtin_inf() : 0;
   if (!(s > 1 && q > 0)) return __builtin_nan("");
   double total = 0, part = 0, slope[ad_MOST + 2] = {0}, end = q + 12;

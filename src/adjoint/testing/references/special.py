@@ -243,7 +243,11 @@ def exact() -> dict[str, Callable[..., Any]]:
         "_student_cdf": at(student), "_student_log_density": at(log_student),
         **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
         "_erf_beside": lambda x, _: at(mp.erf)(x),
-        "_zeta_derivative": at(lambda s, q, n: mp.zeta(s, q, int(n))),
+        "_zeta_derivative": at(
+            lambda s, q, n, m=0: mp.diff(
+                lambda t: (-1) ** int(m) * mp.rf(t, m) * mp.zeta(t + m, q), s, int(n)
+            )
+        ),
         "_bessel_i_derivative": at(
             lambda x, order, n: mp.diff(lambda t: mp.besseli(order, t), x, int(n))
         ),
