@@ -137,9 +137,11 @@ def _dressed(row: Row, built: Any) -> Any:
 
 def _build(module: str, row: Row) -> Any:
     if row.is_ufunc:
+        written = bool(row.signature)  # in several operators, whose numbers narrow dtypes lack
         return Ufunc(
-            their_ufunc(module, row.name), _elements(module, row), tensors_only=bool(row.signature)
-        )
+            their_ufunc(module, row.name), _elements(module, row),
+            tensors_only=written, wide=written and row.section == "special.ufunc",
+        )  # fmt: skip
     if row.section == "same":
         return getattr(np, row.name)
     if row.section == "theirs":

@@ -13,7 +13,7 @@ from typing import Any, Generic
 
 import numpy as np
 
-from adjoint.core.dtypes import OF, int64, uint64
+from adjoint.core.dtypes import OF, DType, float64, int64, uint64
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.numpy import words
 from adjoint.numpy.conversion import NUMBERS, Array, Dtype, Number, Operand, stacked, written
@@ -45,10 +45,16 @@ class Ufunc(Generic[R]):
     """
 
     def __init__(
-        self, theirs: np.ufunc, function: Callable[..., Any], *, tensors_only: bool = False
+        self,
+        theirs: np.ufunc,
+        function: Callable[..., Any],
+        *,
+        tensors_only: bool = False,
+        wide: bool = False,
     ) -> None:
         self.theirs, self.function = theirs, function
         self.tensors_only = tensors_only  # whether the function takes no numbers
+        self.wide = wide  # whether it and its derivatives are computed in float64, then rounded
         self.__name__ = self.__qualname__ = theirs.__name__
         self.__doc__ = f"NumPy's `{theirs.__name__}` of the elements of tensors."
         self.nin, self.nout, self.nargs = theirs.nin, theirs.nout, theirs.nargs
@@ -138,7 +144,7 @@ class Ufunc(Generic[R]):
             found = self.theirs.resolve_dtypes((*theirs, *(None,) * self.nout), **more)
         except TypeError as error:
             raise ArgumentError(f"{self.__name__}: {error}") from None
-        wanted = [OF[d] for d in found[: self.nin]]
+        wanted = [self._computed_in(OF[d]) for d in found[: self.nin]]
         kept = not alone and not self.tensors_only  # whether numbers stay numbers
         casts = [
             None if part is want or (kept and isinstance(part, type)) else want
@@ -147,6 +153,9 @@ class Ufunc(Generic[R]):
         results = [OF[d] for d in found[self.nin :]]
         exact = any(c is not None for c in casts) or any(not d.is_differentiable for d in wanted)
         return (casts if any(c is not None for c in casts) else None), results if exact else None
+
+    def _computed_in(self, dtype: DType) -> DType:
+        return float64 if self.wide and dtype.is_floating_point else dtype
 
     def _where(self, result: Any, where: Any, out: Any) -> Any:
         """The result where a condition holds; elsewhere what is in `out`, or 0."""
