@@ -82,6 +82,11 @@ def power_derivative(given: Arguments, dtype: str) -> str | None:
     return f"ad_power_derivative@(self, {factor}, {power}, {rest})"
 
 
+def over_power(given: Arguments, dtype: str) -> str | None:
+    n = given["n"]
+    return " / ".join(["self", *["other"] * n]) if dtype in REAL and 0 <= n <= MOST else None
+
+
 def complex_power(given: Arguments, dtype: str) -> str:
     """Squares, roots and inverses without cpow(), as NumPy has them."""
     ways = {
