@@ -17,7 +17,6 @@ from adjoint.kernels.special.bessel import (
     scaled_k_derivative,
 )
 from adjoint.kernels.special.carlson import carlson
-from adjoint.kernels.special.common import named
 from adjoint.kernels.special.elementary import (
     entr,
     expit_slope,
@@ -48,6 +47,7 @@ from adjoint.kernels.special.incomplete_beta import (
     betainc_derivative,
     betaln,
 )
+from adjoint.kernels.special.inverses import named
 from adjoint.kernels.special.normal import (
     erf,
     erfc,

@@ -37,6 +37,19 @@ def airy(x: Tensor) -> tuple[Tensor, ...]:
     return (*of_first, *(ad._scipy(x, "airy", part) for part in (2, 3)))
 
 
+def arithmetic_geometric_mean(x: Tensor, y: Tensor) -> Tensor:
+    """π/2 a/K(1 - (b/a)²), a the larger; K, which changes slowly, is log(4a/b) where b is small."""
+    first = ad.abs(x) >= ad.abs(y)
+    large, small = ad.where(first, x, y), ad.where(first, y, x)
+    ratio = small / ad.where(large == 0, 1.0, large)
+    far = ratio < 1e-8
+    near = named("ellipkm1", ad.square(ad.where(far, 1.0, ratio)))
+    none = ratio == 0
+    period = ad.where(far, -ad.log(ad.where(far & ~none, ratio, 1.0) / 4), near)
+    found = ad.where(none, ad.where(small == 0, 0.0, large), large * (np.pi / 2) / period)
+    return ad.where((x < 0) & (y > 0) | (x > 0) & (y < 0), np.nan, found)
+
+
 def turned(x: Tensor, quarters: int) -> Tensor:
     """sin(x + 90 · quarters), x in degrees."""
     rest, turns = _in_quarters(x)
