@@ -163,15 +163,16 @@ def _tukey_in_shape(p: Tensor, x: Tensor, lam: Tensor) -> Tensor:
 
 def _digamma_difference(z: Tensor, m: Tensor) -> Tensor:
     """ψ(z + m) - ψ(z), which cancels where m is small beside z."""
-    inside = (z > 0) & (m > 0)
+    inside = (z > 0) & (z + m > 0)
     u, v = z.where(inside, 1.0), m.where(inside, 1.0)
     other = digamma(z.where(~inside, 1.0) + m) - digamma(z.where(~inside, 1.0))
     return ops.where(inside, ops._polygamma_difference(u, v, 0), other)
 
 
 def _binomial(of_n: float, r: Tensor, n: Tensor, k: Tensor) -> Tensor:
-    rest = digamma(n - k + 1)
-    return r * (digamma(n + 1) - rest if of_n else rest - digamma(k + 1))
+    if of_n:
+        return r * _digamma_difference(n - k + 1, k)
+    return r * _digamma_difference(k + 1, n - 2 * k)
 
 
 def _airy(value: str, slope_of: str) -> tuple[Slope]:

@@ -16,6 +16,7 @@ from adjoint.kernels.special.bessel import (
     i1e_derivative,
     scaled_k_derivative,
 )
+from adjoint.kernels.special.by_name import named
 from adjoint.kernels.special.carlson import carlson
 from adjoint.kernels.special.elementary import (
     entr,
@@ -47,7 +48,6 @@ from adjoint.kernels.special.incomplete_beta import (
     betainc_derivative,
     betaln,
 )
-from adjoint.kernels.special.inverses import named
 from adjoint.kernels.special.normal import (
     erf,
     erfc,

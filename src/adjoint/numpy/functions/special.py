@@ -109,9 +109,9 @@ def beta_of_odds(a: Tensor, b: Tensor, p: Tensor, q: Tensor) -> Tensor:
 
 
 def inverse_power_transform(x: Tensor, y: Tensor, less: int) -> Tensor:
-    """(1 + xy)^(1/y), and eˣ where y is 0, less 0 or 1."""
+    """(1 + xy)^(1/y), and eˣ where y is 0, less 0 or 1; by the exponent where that is not large."""
     shift = x * y
-    close = ad.abs(shift) < 0.5
+    close = (ad.abs(shift) < 0.5) | ((ad.abs(shift - 1.5) < 1.5) & (ad.abs(x) < 4))
     exponent = x * analytic("log1prel", ad.where(close, shift, 0.0))
     near = ad.expm1(exponent) if less else ad.exp(exponent)
     far = ad.pow(ad.where(close, 1.0, 1 + shift), 1 / ad.where(close, 1.0, y)) - less
