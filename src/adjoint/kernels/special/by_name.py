@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.kernels.special import airy
 from adjoint.kernels.special.analytic import analytic_derivative
 from adjoint.kernels.special.common import Array, ufunc
 from adjoint.kernels.special.gamma import digamma
@@ -26,10 +27,11 @@ CLOSE = 1e-8  # relative: what is further away has lost its digits
 def named(name: str, part: int, *operands: Any) -> Array:
     """Return one result of SciPy's function of that name."""
     found = ufunc(name, *operands, part=part)
-    if name not in _CLOSER or found.dtype != np.float64 or not found.size:
+    better = _CLOSER.get(f"{name}.{part}" if part else name)
+    if better is None or found.dtype != np.float64 or not found.size:
         return found
     with np.errstate(all="ignore"):
-        closer = _CLOSER[name](found, *(np.asarray(x, np.float64) for x in operands))
+        closer = better(found, *(np.asarray(x, np.float64) for x in operands))
     return np.where(np.abs(closer - found) <= CLOSE * np.abs(found), closer, found)
 
 
@@ -112,6 +114,8 @@ _CLOSER: dict[str, Callable[..., Array]] = {
     "gammainccinv": _of_upper_gamma,
     "betaincinv": _of_beta,
     "betainccinv": _of_upper_beta,
+    "airy.2": lambda found, x: airy.second(found, x, 0),
+    "airy.3": lambda found, x: airy.second(found, x, 1),
     "erfi": _error_function,
     "expi": _exponential_integral,
     "poch": _pochhammer,
