@@ -53,10 +53,6 @@ def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     return ops.where(inner, slope, 0)
 
 
-# log Γ(a + 1/2) - log Γ(a) - log(a)/2 = Σ cₖ a⁻²ᵏ⁻¹, DLMF 5.11.13
-_HALF_STEP = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432, 691 / 180224)
-
-
 def student_log_density(t: Any, df: Any) -> Any:
     """-ν/2 log(1 + t²/ν) - log(1 + t²/ν)/2 - log(2π)/2 + h(ν/2), where the first term is a multiple
     of t² if t²/ν is small and h falls as 1/ν: nothing cancels for large ν."""
@@ -68,19 +64,7 @@ def student_log_density(t: Any, df: Any) -> Any:
     within = t.where(~far, 0.0).square() * ops._analytic_derivative(small, "log1prel", 0)
     first = ops.where(far, df * log_far, within)
     rest = ops.where(far, log_far, small.log1p())
-    return -(first + rest) / 2 - math.log(2 * math.pi) / 2 + _gamma_half_step(df / 2)
-
-
-def _gamma_half_step(a: Any) -> Any:
-    """log Γ(a + 1/2) - log Γ(a) - log(a)/2."""
-    large = a > 16
-    inverse = 1 / a.where(large, 16.0)
-    series = ops.zeros_like(a)
-    for c in reversed(_HALF_STEP):
-        series = series * inverse * inverse + c
-    small = a.where(~large, 1.0)
-    closed = math.log(math.pi) / 2 - ops.special_betaln(small, ops.full_like(small, 0.5))
-    return ops.where(large, series * inverse, closed - small.log() / 2)
+    return -(first + rest) / 2 - math.log(2 * math.pi) / 2 + ops._half_step(df / 2, 0)
 
 
 def student_cdf(t: Any, df: Any) -> Any:

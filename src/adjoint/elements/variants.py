@@ -397,6 +397,10 @@ def log_ndtr_derivative(given: Arguments, dtype: str) -> str | None:
     return "ad_log_ndtr_slope(self)" if n == 1 else _at_order("ad_log_ndtr_derivative(self", n)
 
 
+def half_step(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_half_step(self", given["n"])
+
+
 def zeta_derivative(given: Arguments, dtype: str) -> str | None:
     return _at_order("ad_hurwitz_derivative(self, other", given["n"], given["m"])
 

@@ -33,6 +33,7 @@ from adjoint.kernels.special.elementary import (
 )
 from adjoint.kernels.special.gamma import (
     digamma,
+    half_step,
     lgamma,
     polygamma,
     polygamma_difference,

@@ -105,6 +105,12 @@ def polygamma_difference(z: Array, b: Array, n: int) -> Array:
     return from_text("ad_polygamma_difference", z, b, n)
 
 
+def half_step(self: Array, n: int) -> Array:
+    """The n-th derivative of log Γ(a + 1/2) - log Γ(a) - log(a)/2."""
+    check_orders("_half_step", n)
+    return from_text("ad_half_step", self, n)
+
+
 def zeta(self: Array | float, other: Array | float) -> Array:
     """ζ(s, q) = Σ (q + k)⁻ˢ."""
     return from_text("ad_hurwitz", self, other)

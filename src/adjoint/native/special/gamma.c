@@ -74,6 +74,41 @@ double ad_polygamma_difference(double z, double b, int n) {
   return factorial * total;
 }
 
+/* the n-th derivative of log Gamma(a + 1/2) - log Gamma(a) - log(a) / 2: a series in 1/a, and steps up to where it serves, in
+   which nothing cancels */
+double ad_half_step(double a, int n) {
+  if (!(a > 0)) return a == 0 ? (n % 2 ? __builtin_inf() : -__builtin_inf()) : __builtin_nan("");
+  if (a > 1e100) return n % 2 ? 0 : -0.0;
+  double total = 0, end = a, factorial = n % 2 ? 1 : -1;
+  for (int k = 2; k < n; k++) factorial *= k;
+  for (int k = 0; k < 10 && end < 10; k++, end = a + k) total += n ? factorial * ad_step_difference(end, n) : ad_log_of_step(end);
+  double rest = 0;
+  for (int j = 15; j >= 0; j--) {
+    double factor = ad_half_steps[j];
+    for (int k = 1; k <= n; k++) factor *= -(2 * j + k);
+    rest = rest / (end * end) + factor;
+  }
+  return rest / ad_whole_power(end, n + 1) + total;
+}
+
+/* log(b (b+1) / m^2) / 2, m = b + 1/2 */
+double ad_log_of_step(double b) {
+  const double m = b + 0.5, u = 0.5 / m;
+  return 0.5 * (b < 0.5 ? log(b) + log((b + 1) / (m * m)) : log1p(-u * u));
+}
+
+/* (b^-n + (b+1)^-n) / 2 - m^-n */
+double ad_step_difference(double b, int n) {
+  const double m = b + 0.5, s = 0.25 / (m * m);
+  if (b < 0.5) return 0.5 * (1 / ad_whole_power(b, n) + 1 / ad_whole_power(b + 1, n)) - 1 / ad_whole_power(m, n);
+  double total = 0, term = 1;
+  for (int j = 1; j < 40; j++) {
+    term *= s * ((n + 2 * j - 2.0) / (2 * j - 1)) * ((n + 2 * j - 1.0) / (2 * j));
+    total += term;
+  }
+  return total / ad_whole_power(m, n);
+}
+
 /* log Gamma(1 + x), |x| < 0.3 */
 double ad_log_gamma_near_one(double x) {
   double total = 0;
