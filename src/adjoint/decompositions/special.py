@@ -79,13 +79,12 @@ def student_cdf(t: Any, df: Any) -> Any:
 
 
 def _student_middle(t: Any, s: Any, df: Any) -> Any:
-    """F - 1/2 = t/(√ν B(1/2, ν/2)) ₂F₁(1/2, (ν + 1)/2; 3/2; -t²/ν)."""
+    """F - 1/2 = t f(0) ₂F₁(1/2, (ν + 1)/2; 3/2; -t²/ν)."""
     half = (df + 1) / 2
     total = ops.ones_like(s)
     for k in range(15, -1, -1):
         total = 1 - s * s * total * ((k + 0.5) / ((k + 1.5) * (k + 1))) * (half + k)
-    ones = ops.ones_like(df)
-    return t * total * (-ops.special_betaln(ones / 2, df / 2)).exp() / df.sqrt()
+    return t * total * ops._half_step(df / 2, 0).exp() / math.sqrt(2 * math.pi)
 
 
 def _student_tail(s: Any, df: Any) -> Any:

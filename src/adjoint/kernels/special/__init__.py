@@ -64,3 +64,4 @@ from adjoint.kernels.special.normal import (
     ndtri_slope,
 )
 from adjoint.kernels.special.polynomials import polynomial
+from adjoint.kernels.special.student import student_cdf
