@@ -84,19 +84,19 @@ def _exponential_integral(found: Array, x: Array) -> Array:
 
 def _pochhammer(found: Array, z: Array, m: Array) -> Array:
     """Γ(z + m)/Γ(z)."""
-    return np.where((z > 0) & (z + m > 0), _gamma_of_sum(z, m) * ufunc("rgamma", z), found)
+    return np.where((z > 0) & (z + m > 0), gamma_of_sum(z, m) * ufunc("rgamma", z), found)
 
 
 def _binomial(found: Array, n: Array, k: Array) -> Array:
     """Γ(n + 1)/(Γ(k + 1) Γ(n - k + 1))."""
     below, lost = _sum(n, -k)
     one = np.ones_like(below)
-    chosen, rest = _gamma_of_sum(k * one, one), _gamma_of_sum(below, one, lost)
+    chosen, rest = gamma_of_sum(k * one, one), gamma_of_sum(below, one, lost)
     inside = (below > -1) & (k > -1) & (n > -1)
-    return np.where(inside, _gamma_of_sum(n * one, one) / chosen / rest, found)
+    return np.where(inside, gamma_of_sum(n * one, one) / chosen / rest, found)
 
 
-def _gamma_of_sum(x: Array, y: Array, more: Any = 0.0) -> Array:
+def gamma_of_sum(x: Array, y: Array, more: Any = 0.0) -> Array:
     """Γ(x + y + more), where more is small."""
     total, lost = _sum(x, y)
     return ufunc("gamma", total) * (1 + (lost + more) * digamma(total))
