@@ -73,7 +73,7 @@ def student_cdf(t: Any, df: Any) -> Any:
     s = t / df.sqrt()
     middle = (t.abs() < 0.5) & (s.abs() < 0.25)
     inside = _student_middle(t.where(middle, 0.0), s.where(middle, 0.0), df)
-    tail = _student_tail(s.where(~middle, 1.0).abs(), df)
+    tail = _student_tail(s.where(~middle, 1.0).abs(), t.where(~middle, 1.0), df)
     outside = ops.where(t < 0, tail, 1 - tail)
     return ops.where(middle, 0.5 + inside, outside)
 
@@ -87,12 +87,12 @@ def _student_middle(t: Any, s: Any, df: Any) -> Any:
     return t * total * ops._half_step(df / 2, 0).exp() / math.sqrt(2 * math.pi)
 
 
-def _student_tail(s: Any, df: Any) -> Any:
-    """1 - F for t = s √ν > 0."""
+def _student_tail(s: Any, t: Any, df: Any) -> Any:
+    """1 - F for |t| = s √ν."""
     outer = s > 1
     half = ops.full_like(df * s, 0.5)
-    far, near = s.where(outer, 2.0), s.where(~outer, 0.5)
+    far, square = s.where(outer, 2.0), t.where(~outer, 1.0).square()
     one = ops.ones_like(s)
     beyond = ops.special_betainc(df / 2, half, (1 / ops.hypot(far, one)).square())
-    within = ops._scipy(half, df / 2, (near / ops.hypot(near, one)).square(), "betaincc")
+    within = ops._scipy(half, df / 2, square / (square + df), "betaincc")
     return ops.where(outer, beyond, within) / 2

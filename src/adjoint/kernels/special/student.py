@@ -21,7 +21,7 @@ def _level(t: Array, df: Array) -> Array:
     s = t / np.sqrt(df)
     middle = (np.abs(t) < 0.5) & (np.abs(s) < 0.25)
     inside = _middle(np.where(middle, t, 0.0), np.where(middle, s, 0.0), df)
-    tail = _tail(np.abs(np.where(middle, 1.0, s)), df)
+    tail = _tail(np.abs(np.where(middle, 1.0, s)), np.where(middle, 1.0, t), df)
     return np.where(middle, 0.5 + inside, np.where(t < 0, tail, 1 - tail))
 
 
@@ -33,10 +33,10 @@ def _middle(t: Array, s: Array, df: Array) -> Array:
     return t * total * np.exp(half_step(df / 2, 0)) / math.sqrt(2 * math.pi)
 
 
-def _tail(s: Array, df: Array) -> Array:
-    """1 - F for t = s √ν > 0."""
+def _tail(s: Array, t: Array, df: Array) -> Array:
+    """1 - F for |t| = s √ν."""
     outer, half = s > 1, np.full_like(s, 0.5)
-    far, near = np.where(outer, s, 2.0), np.where(outer, 0.5, s)
-    beyond = betainc(df / 2, half, np.square(1 / np.hypot(far, 1.0)))
-    within = ufunc("betaincc", half, df / 2, np.square(near / np.hypot(near, 1.0)))
+    square = np.square(np.where(outer, 1.0, t))
+    beyond = betainc(df / 2, half, np.square(1 / np.hypot(np.where(outer, s, 2.0), 1.0)))
+    within = ufunc("betaincc", half, df / 2, square / (square + df))
     return np.where(outer, beyond, within) / 2
