@@ -51,6 +51,13 @@ def power_derivative(self: Any, exponent: Any, n: int) -> Any:
     return (base ** (exponent - n) * factor).masked_fill(nothing & (self == 0), 0)
 
 
+def over_power(self: Any, other: Any, n: int) -> Any:
+    """self / other / other …"""
+    for _ in range(n):
+        self = self / other
+    return self
+
+
 def exponential_derivative(self: Any, base: float, n: int) -> Any:
     """log(b)ⁿ bˣ."""
     return (base**self) * math.log(base) ** n

@@ -53,10 +53,6 @@ def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     return ops.where(inner, slope, 0)
 
 
-# log Γ(a + 1/2) - log Γ(a) - log(a)/2 = Σ cₖ a⁻²ᵏ⁻¹, DLMF 5.11.13
-_HALF_STEP = (-1 / 8, 1 / 192, -1 / 640, 17 / 14336, -31 / 18432, 691 / 180224)
-
-
 def student_log_density(t: Any, df: Any) -> Any:
     """-ν/2 log(1 + t²/ν) - log(1 + t²/ν)/2 - log(2π)/2 + h(ν/2), where the first term is a multiple
     of t² if t²/ν is small and h falls as 1/ν: nothing cancels for large ν."""
@@ -68,19 +64,7 @@ def student_log_density(t: Any, df: Any) -> Any:
     within = t.where(~far, 0.0).square() * ops._analytic_derivative(small, "log1prel", 0)
     first = ops.where(far, df * log_far, within)
     rest = ops.where(far, log_far, small.log1p())
-    return -(first + rest) / 2 - math.log(2 * math.pi) / 2 + _gamma_half_step(df / 2)
-
-
-def _gamma_half_step(a: Any) -> Any:
-    """log Γ(a + 1/2) - log Γ(a) - log(a)/2."""
-    large = a > 16
-    inverse = 1 / a.where(large, 16.0)
-    series = ops.zeros_like(a)
-    for c in reversed(_HALF_STEP):
-        series = series * inverse * inverse + c
-    small = a.where(~large, 1.0)
-    closed = math.log(math.pi) / 2 - ops.special_betaln(small, ops.full_like(small, 0.5))
-    return ops.where(large, series * inverse, closed - small.log() / 2)
+    return -(first + rest) / 2 - math.log(2 * math.pi) / 2 + ops._half_step(df / 2, 0)
 
 
 def student_cdf(t: Any, df: Any) -> Any:
@@ -89,27 +73,26 @@ def student_cdf(t: Any, df: Any) -> Any:
     s = t / df.sqrt()
     middle = (t.abs() < 0.5) & (s.abs() < 0.25)
     inside = _student_middle(t.where(middle, 0.0), s.where(middle, 0.0), df)
-    tail = _student_tail(s.where(~middle, 1.0).abs(), df)
+    tail = _student_tail(s.where(~middle, 1.0).abs(), t.where(~middle, 1.0), df)
     outside = ops.where(t < 0, tail, 1 - tail)
     return ops.where(middle, 0.5 + inside, outside)
 
 
 def _student_middle(t: Any, s: Any, df: Any) -> Any:
-    """F - 1/2 = t/(√ν B(1/2, ν/2)) ₂F₁(1/2, (ν + 1)/2; 3/2; -t²/ν)."""
+    """F - 1/2 = t f(0) ₂F₁(1/2, (ν + 1)/2; 3/2; -t²/ν)."""
     half = (df + 1) / 2
     total = ops.ones_like(s)
     for k in range(15, -1, -1):
         total = 1 - s * s * total * ((k + 0.5) / ((k + 1.5) * (k + 1))) * (half + k)
-    ones = ops.ones_like(df)
-    return t * total * (-ops.special_betaln(ones / 2, df / 2)).exp() / df.sqrt()
+    return t * total * ops._half_step(df / 2, 0).exp() / math.sqrt(2 * math.pi)
 
 
-def _student_tail(s: Any, df: Any) -> Any:
-    """1 - F for t = s √ν > 0."""
+def _student_tail(s: Any, t: Any, df: Any) -> Any:
+    """1 - F for |t| = s √ν."""
     outer = s > 1
     half = ops.full_like(df * s, 0.5)
-    far, near = s.where(outer, 2.0), s.where(~outer, 0.5)
+    far, square = s.where(outer, 2.0), t.where(~outer, 1.0).square()
     one = ops.ones_like(s)
     beyond = ops.special_betainc(df / 2, half, (1 / ops.hypot(far, one)).square())
-    within = ops._scipy(half, df / 2, (near / ops.hypot(near, one)).square(), "betaincc")
+    within = ops._scipy(half, df / 2, square / (square + df), "betaincc")
     return ops.where(outer, beyond, within) / 2

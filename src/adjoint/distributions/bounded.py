@@ -12,6 +12,7 @@ from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import Distribution, ExponentialFamily, uniform_like
 from adjoint.distributions.gammas import EULER, Beta
+from adjoint.distributions.narrow import in_double
 from adjoint.distributions.probabilities import Probabilities
 from adjoint.distributions.transforms import AffineTransform, PowerTransform
 from adjoint.distributions.utils import clamp_probs, log1mexp, root
@@ -134,6 +135,7 @@ class Kumaraswamy(TransformedDistribution):
     def variance(self) -> Tensor:
         return self._log_moment(2).exp() - self.mean.square()
 
+    @in_double
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         a, b = self.concentration1, self.concentration0
@@ -142,6 +144,7 @@ class Kumaraswamy(TransformedDistribution):
         ends = ops.special_xlog1py(b - 1, -value.pow(a))
         return a.log() + b.log() + ops.xlogy(a - 1, value) + ops.where(inside, inner, ends)
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         inside = (value > 0) & (value < 1)
@@ -155,6 +158,7 @@ class Kumaraswamy(TransformedDistribution):
         below = ops.where(most, 1 - above, -(b * log_rest.where(~most, 0.0)).expm1())
         return ops.where(inside, below, value.clamp(0, 1))
 
+    @in_double
     def icdf(self, value: Tensor) -> Tensor:
         inner = -((-value).log1p() / self.concentration0).expm1()
         return root(inner, self.concentration1)
@@ -253,6 +257,7 @@ class TruncatedNormal(Distribution):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(clamp_probs(uniform_like(self.loc, self._extended_shape(sample_shape))))
 
+    @in_double
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         z = (value - self.loc) / self.scale
@@ -260,6 +265,7 @@ class TruncatedNormal(Distribution):
         density = z * (z * -0.5) - _HALF_LOG_2PI - self.scale.log() - self._log_mass()
         return density.where(inside, -math.inf)
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         mirrored, log_high, log_ratio = self._log_levels()
@@ -268,6 +274,7 @@ class TruncatedNormal(Distribution):
         inside = (level - log_ratio.exp()) / -log_ratio.expm1()
         return ops.where(mirrored, 1 - inside, inside)
 
+    @in_double
     def icdf(self, value: Tensor) -> Tensor:
         """Quantiles, exact for intervals up to 37 standard deviations from `loc`."""
         mirrored, log_high, log_ratio = self._log_levels()
@@ -320,6 +327,7 @@ class ContinuousBernoulli(Probabilities, ExponentialFamily):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(uniform_like(self._parameter, self._extended_shape(sample_shape)))
 
+    @in_double
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         steep = self.logits  # A(ℓ) = ℓ + A(-ℓ): where ℓ is large, ℓ itself cancels
@@ -327,12 +335,14 @@ class ContinuousBernoulli(Probabilities, ExponentialFamily):
         rising = (value - 1) * steep - _log_integral(-steep)
         return ops.where(steep > 0, rising, falling)
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         """(e^(ℓx) - 1)/(e^ℓ - 1) = x e^(A(ℓx) - A(ℓ))."""
         value = self._checked(value)
         x = value.clamp(0, 1)
         return x * (_log_integral(self.logits * x) - _log_integral(self.logits)).exp()
 
+    @in_double
     def icdf(self, value: Tensor) -> Tensor:
         """log(1 + u (e^ℓ - 1))/ℓ; if that is large, by symmetry 1 minus the quantile of 1 - u for
         -ℓ."""

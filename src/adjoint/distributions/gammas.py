@@ -17,6 +17,7 @@ from adjoint.core.shapes import Shape
 from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.distribution import Distribution, ExponentialFamily
+from adjoint.distributions.narrow import in_double
 from adjoint.distributions.transforms import AffineTransform, PowerTransform
 from adjoint.distributions.utils import broadcast_all, root, softplus, tensor_of
 from adjoint.tensor.tensor import Tensor
@@ -132,6 +133,7 @@ class Gamma(ExponentialFamily):
         powers = ops.xlogy(shape, self.rate) + ops.xlogy(shape - 1, value)
         return powers - self.rate * value - shape.lgamma()
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(tensor_of(value, self.rate.dtype))
         return ops.special_gammainc(self.concentration, self.rate * value)
@@ -211,12 +213,14 @@ class InverseGamma(TransformedDistribution):
         finite = lambda a: self.rate.square() / ((a - 1).square() * (a - 2))
         return where_above(self.concentration, 2, finite)
 
+    @in_double
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         shape = self.concentration
         powers = ops.xlogy(shape, self.rate) - (shape + 1) * value.log()
         return powers - self.rate / value - shape.lgamma()
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         return ops.special_gammaincc(self.concentration, self.rate / value)
@@ -434,6 +438,7 @@ class FisherSnedecor(Distribution):
         ratio = mean_square(self.df1, shape) / mean_square(self.df2, shape)
         return ratio.clamp(limits.tiny, limits.max).to(self.df1.dtype)
 
+    @in_double
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
@@ -443,6 +448,7 @@ class FisherSnedecor(Distribution):
         powers = a * log_odds - value.log() - (a + b) * softplus(log_odds)
         return powers - log_beta
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         return beta_of_odds(self.df1 / 2, self.df2 / 2, self.df1 * value, self.df2)
@@ -492,15 +498,18 @@ class Weibull(TransformedDistribution):
         second = (1 + 2 / self.concentration).lgamma()
         return self.scale.square() * (second.exp() - (2 * first).exp())
 
+    @in_double
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         k, z = self.concentration, value / self.scale
         return (k / self.scale).log() + ops.xlogy(k - 1, z) - z.pow(k)
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         return -(-(value / self.scale).pow(self.concentration)).expm1()
 
+    @in_double
     def icdf(self, value: Tensor) -> Tensor:
         return self.scale * root(-(-value).log1p(), self.concentration)
 

@@ -17,6 +17,7 @@ from adjoint.distributions.distribution import (
     uniform_like,
 )
 from adjoint.distributions.gammas import EULER, Exponential, mean_square
+from adjoint.distributions.narrow import in_double
 from adjoint.distributions.transforms import AbsTransform, AffineTransform, ExpTransform
 from adjoint.distributions.utils import log1p_square
 from adjoint.tensor.modes import no_grad
@@ -173,10 +174,12 @@ class Cauchy(_LocationScale):
         z = self._standard(value)
         return -math.log(math.pi) - self.scale.log() - log1p_square(z)
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         return ops.atan2(self.scale.expand_as(self.loc - value), self.loc - value) / math.pi
 
+    @in_double
     def icdf(self, value: Tensor) -> Tensor:
         """tan π(p - 1/2), from the nearer end of (0, 1): -cot πp below."""
         middle = (value - 0.5).abs() < 0.25
@@ -305,9 +308,11 @@ class Gumbel(TransformedDistribution):
         y = self._exponent(value)
         return y - y.exp() - self.scale.log()
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         return (-self._exponent(value).exp()).exp()
 
+    @in_double
     def icdf(self, value: Tensor) -> Tensor:
         return self.loc - self.scale * (-value.log()).log()
 
@@ -325,6 +330,9 @@ class LogNormal(TransformedDistribution):
 
     arg_constraints: ClassVar[Any] = _LocationScale.arg_constraints
     support: Any = constraints.positive
+
+    cdf = in_double(TransformedDistribution.cdf)
+    icdf = in_double(TransformedDistribution.icdf)
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
@@ -377,10 +385,12 @@ class _Half(TransformedDistribution):
         both = self.base_dist.log_prob(value) + math.log(2)
         return both.where(value >= 0, -math.inf)
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         return 2 * self.base_dist.cdf(value) - 1
 
+    @in_double
     def icdf(self, value: Tensor) -> Tensor:
         return self.base_dist.icdf((value + 1) / 2)
 

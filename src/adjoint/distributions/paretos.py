@@ -12,6 +12,7 @@ from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import Distribution, uniform_like
 from adjoint.distributions.gammas import Exponential, where_above
+from adjoint.distributions.narrow import in_double
 from adjoint.distributions.transforms import AffineTransform, ExpTransform
 from adjoint.distributions.utils import below_one, root
 from adjoint.tensor.tensor import Tensor
@@ -125,6 +126,7 @@ class GeneralizedPareto(Distribution):
         """log P(more than `value`) = -log(1 + ξz)/ξ."""
         return -_log1p_over(self.concentration, (value - self.loc) / self.scale)
 
+    @in_double
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         k, z = self.concentration, (value - self.loc) / self.scale
@@ -136,6 +138,7 @@ class GeneralizedPareto(Distribution):
         """The logarithm of the distribution function."""
         return self.cdf(value).log()
 
+    @in_double
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
         k, z = self.concentration, (value - self.loc) / self.scale
@@ -144,6 +147,7 @@ class GeneralizedPareto(Distribution):
         below = -(-_log1p_over(k.where(~far, 0.0), z.where(~far, 0.0))).expm1()
         return ops.where(far, 1 - 1 / root(1 + shift, steep), below)
 
+    @in_double
     def icdf(self, value: Tensor) -> Tensor:
         """loc + scale (e^(ξt) - 1)/ξ, t = -log(1 - u)."""
         t, k = -(-value).log1p(), self.concentration

@@ -82,6 +82,11 @@ def power_derivative(given: Arguments, dtype: str) -> str | None:
     return f"ad_power_derivative@(self, {factor}, {power}, {rest})"
 
 
+def over_power(given: Arguments, dtype: str) -> str | None:
+    n = given["n"]
+    return " / ".join(["self", *["other"] * n]) if dtype in REAL and 0 <= n <= MOST else None
+
+
 def complex_power(given: Arguments, dtype: str) -> str:
     """Squares, roots and inverses without cpow(), as NumPy has them."""
     ways = {
@@ -392,8 +397,12 @@ def log_ndtr_derivative(given: Arguments, dtype: str) -> str | None:
     return "ad_log_ndtr_slope(self)" if n == 1 else _at_order("ad_log_ndtr_derivative(self", n)
 
 
+def half_step(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_half_step(self", given["n"])
+
+
 def zeta_derivative(given: Arguments, dtype: str) -> str | None:
-    return _at_order("ad_hurwitz_derivative(self, other", given["n"])
+    return _at_order("ad_hurwitz_derivative(self, other", given["n"], given["m"])
 
 
 def igamma_derivative(given: Arguments, dtype: str) -> str | None:

@@ -78,7 +78,7 @@ def linear_cross_entropy_vjp(
     return tuple(gradient if needed else None for gradient, needed in zip(found, wanted))
 
 
-def per_chance(factor: Tensor, chance: Tensor) -> Tensor:
-    """f/p, and 0 where binary_cross_entropy's logarithm has ended."""
+def per_chance(factor: Tensor, chance: Tensor, n: int) -> Tensor:
+    """f/pⁿ, and 0 where binary_cross_entropy's logarithm has ended."""
     ended = chance <= SMALLEST_CHANCE
-    return (factor / chance.masked_fill(ended, 1)).masked_fill(ended, 0)
+    return ops._over_power(factor, chance.masked_fill(ended, 1), n).masked_fill(ended, 0)

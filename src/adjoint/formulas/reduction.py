@@ -8,12 +8,13 @@ sum: it puts reduced dimensions back and repeats what was left.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
 from adjoint.core.dtypes import finfo
 from adjoint.core.shapes import Shape, wrap_dims
-from adjoint.ops.fans import order_ahead
+from adjoint.ops.fans import is_in_graph, order_ahead
 from adjoint.ops.kinks import may_be_near
 
 Tensor = Any
@@ -55,17 +56,42 @@ def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: b
 
 def norm_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     """x̄ = u ȳ with u = x/‖x‖, for p = 2."""
-    if may_be_near(result) or self.is_complex() or not order_ahead():
-        return length_vjp(grad, self, result, dim, keepdim)
-    unit = _unit(self, result, dim, keepdim)
-    return ops._unreduce(grad, dim, self.shape, keepdim) * unit
+    near = lambda length: length_vjp(grad, self, length, dim, keepdim)
+    if not _by_direction(self, result) or not order_ahead():
+        return near(result)
+    none = _is_origin(self, result, dim, keepdim)
+    whole = ops._unreduce(none, dim, self.shape, keepdim)
+    along = ops._unreduce(grad, dim, self.shape, keepdim) * _unit(self, whole, dim)
+    return _beside_origin(none, whole, result, near, along)
 
 
-def _unit(self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+def _by_direction(self: Tensor, result: Tensor) -> bool:
+    """Whether x/‖x‖ is known to be taken of real numbers that are not infinitely small; or is
+    one of two formulas, in a graph, which holds them for all points."""
+    near = may_be_near(result)
+    return not (self.is_complex() or near) or (is_in_graph(result) and not may_be_near(self))
+
+
+def _is_origin(self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """Whether ‖x‖ is 0, or infinitely small."""
+    if not may_be_near(result):
+        return result == 0
+    return (self == 0).all(dim, keepdim)
+
+
+def _beside_origin(
+    none: Tensor, whole: Tensor, result: Tensor, near: Callable[[Tensor], Tensor], away: Tensor
+) -> Tensor:
+    """`away`; `near` of ‖x‖ where that may be infinitely small."""
+    if not may_be_near(result):
+        return away
+    return ops.where(whole, near(result.masked_fill(~none, 1)), away)
+
+
+def _unit(self: Tensor, none: Tensor, dim: Dims) -> Tensor:
     """x/‖x‖, and 0 with the derivative 0 where ‖x‖ is: its derivatives keep the digits that those
     of a quotient lose where one element is nearly all of ‖x‖."""
     limits = finfo(self.dtype)
-    none = ops._unreduce(result == 0, dim, self.shape, keepdim)
     dims = dim or tuple(range(self.ndim))
     return ops._direction(self.masked_fill(none, 0), dims, limits.smallest_normal * limits.eps)
 
@@ -105,9 +131,12 @@ def vector_norm_vjp(
 
 def norm_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     """ẏ = Re⟨u, ẋ⟩ with u = x/‖x‖, for p = 2."""
-    if may_be_near(result) or self_p.is_complex() or order_ahead() < 2:
-        return length_jvp(self_p, self_t, result, dim, keepdim)
-    return (self_t * _unit(self_p, result, dim, keepdim)).sum(dim, keepdim)
+    near = lambda length: length_jvp(self_p, self_t, length, dim, keepdim)
+    if not _by_direction(self_p, result) or order_ahead() < 2:
+        return near(result)
+    none = _is_origin(self_p, result, dim, keepdim)
+    unit = _unit(self_p, ops._unreduce(none, dim, self_p.shape, keepdim), dim)
+    return _beside_origin(none, none, result, near, (self_t * unit).sum(dim, keepdim))
 
 
 def length_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:

@@ -116,12 +116,18 @@ def _reciprocal_gamma(r: Tensor, x: Tensor) -> Tensor:
     return ops.where(left, f("gamma", 1 - u) * turn, -digamma(v) * f("rgamma", v))
 
 
-def _student_density(t: Tensor, df: Tensor) -> Tensor:
-    return ops.exp(ops._student_log_density(t, df))
+def student_density(t: Tensor, df: Tensor) -> Tensor:
+    """f(0) (1 + t²/ν)^(-(ν + 1)/2): far out a power, whose logarithm would be a large number."""
+    s = t / df.sqrt()
+    far = s.abs() > 1
+    root = ops.hypot(s.where(far, 1.0), ops.ones_like(s))
+    power = (ops._half_step(df / 2, 0)).exp() * root.pow(-(df + 1)) / math.sqrt(2 * math.pi)
+    return ops.where(far, power, ops.exp(ops._student_log_density(t.where(~far, 0.0), df)))
 
 
-def _student_slope(t: Tensor, df: Tensor) -> Tensor:
-    """∂F/∂ν: in the middle of an odd series in t, elsewhere of 1 - F = I(ν/2, 1/2, x)/2."""
+def student_slope(t: Tensor, df: Tensor) -> Tensor:
+    """∂F/∂ν: in the middle of an odd series in t, elsewhere of 1 - F = I(ν/2, 1/2, x)/2 or, where
+    1 - x is the smaller one, of 1 - F = 1/2 - I(1/2, ν/2, 1 - x)/2."""
     s = t / df.sqrt()
     middle = (t.abs() < 0.5) & (s.abs() < 0.25)
     inside = _middle_slope(t.where(middle, 0.0), s.where(middle, 0.0), df)
@@ -129,8 +135,13 @@ def _student_slope(t: Tensor, df: Tensor) -> Tensor:
     half, one_half = df / 2, ops.full_like(df * t, 0.5)
     root = ops.hypot(far, ops.ones_like(far))
     x, rest = (1 / root).square(), (far / root).square()
-    tail = ops._betainc_derivative(half, one_half, x, 1, 0) / 2
-    tail = tail + ops._beta_density(half, one_half, x, 0, 0) * x * rest / df
+    near = far.abs() < 1
+    u, v = x.where(~near, 0.5), rest.where(near, 0.5)
+    beyond = ops._betainc_derivative(half, one_half, u, 1, 0) / 2
+    beyond = beyond + ops._beta_density(half, one_half, u, 0, 0) * u * (1 - u) / df
+    within = ops._betainc_derivative(one_half, half, v, 0, 1) / -2
+    within = within + ops._beta_density(one_half, half, v, 0, 0) * v * (1 - v) / df
+    tail = ops.where(near, within, beyond)
     return ops.where(middle, inside, -ops.sgn(far) * tail / 2)
 
 
@@ -163,15 +174,16 @@ def _tukey_in_shape(p: Tensor, x: Tensor, lam: Tensor) -> Tensor:
 
 def _digamma_difference(z: Tensor, m: Tensor) -> Tensor:
     """ψ(z + m) - ψ(z), which cancels where m is small beside z."""
-    inside = (z > 0) & (m > 0)
+    inside = (z > 0) & (z + m > 0)
     u, v = z.where(inside, 1.0), m.where(inside, 1.0)
     other = digamma(z.where(~inside, 1.0) + m) - digamma(z.where(~inside, 1.0))
     return ops.where(inside, ops._polygamma_difference(u, v, 0), other)
 
 
 def _binomial(of_n: float, r: Tensor, n: Tensor, k: Tensor) -> Tensor:
-    rest = digamma(n - k + 1)
-    return r * (digamma(n + 1) - rest if of_n else rest - digamma(k + 1))
+    if of_n:
+        return r * _digamma_difference(n - k + 1, k)
+    return r * _digamma_difference(k + 1, n - 2 * k)
 
 
 def _airy(value: str, slope_of: str) -> tuple[Slope]:
@@ -301,8 +313,8 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
         lambda r, a, b, y: -1 / ops._beta_density(a, b, r, 0, 0),
     ),
     "stdtrit": (
-        lambda r, df, p: -_student_slope(r, df) / _student_density(r, df),
-        lambda r, df, p: 1 / _student_density(r, df),
+        lambda r, df, p: -student_slope(r, df) / student_density(r, df),
+        lambda r, df, p: 1 / student_density(r, df),
     ),
     "tklmbda": (
         lambda r, x, lam: _tukey(r, lam),

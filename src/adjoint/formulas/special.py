@@ -42,13 +42,6 @@ def bessel_slope(x: Tensor, nu: Tensor, kind: str) -> Tensor:
     return mean if kind == "iv" else -mean
 
 
-def zeta_mixed(self: Tensor, other: Tensor, n: int) -> Tensor:
-    """-∂ζ⁽ⁿ⁾(s, q)/∂q = s ζ⁽ⁿ⁾(s+1, q) + n ζ⁽ⁿ⁻¹⁾(s+1, q), primes in s."""
-    after = self + 1
-    first = self * ops._zeta_derivative(after, other, n)
-    return first + n * ops._zeta_derivative(after, other, n - 1)
-
-
 def gamma_slope_in_sample(self: Tensor, output: Tensor, result: Tensor, order: int) -> Tensor:
     """∂g/∂z = ψ(a) - log z - g ((a-1)/z - 1), differentiated n times in a:
 

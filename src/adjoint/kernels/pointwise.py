@@ -8,6 +8,7 @@ has promoted the arguments already, and it silences floating-point warnings.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -258,6 +259,15 @@ def _powered(x: Array, factor: Any, power: Any, rest: Any) -> Array:
         sign = np.where(turns == 0, 1, np.where(turns == 1, -1, np.nan)).astype(x.dtype)
         value = np.where(x < 0, sign * value, value)
     return np.where(np.equal(factor, 0), x.dtype.type(0), value)
+
+
+def over_power(self: Array, other: Array, n: int) -> Array:
+    """self / other / other …"""
+    if not 0 <= n <= MOST_DERIVATIVES:
+        raise ValueRangeError(f"_over_power: n is {n}; it is from 0 to {MOST_DERIVATIVES}.")
+    return in_float32(
+        lambda x, y: functools.reduce(lambda part, _: part / y, range(n), x), self, other
+    )
 
 
 def exponential_derivative(self: Array, base: float, n: int) -> Array:

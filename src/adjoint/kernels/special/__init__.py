@@ -16,8 +16,8 @@ from adjoint.kernels.special.bessel import (
     i1e_derivative,
     scaled_k_derivative,
 )
+from adjoint.kernels.special.by_name import named
 from adjoint.kernels.special.carlson import carlson
-from adjoint.kernels.special.common import named
 from adjoint.kernels.special.elementary import (
     entr,
     expit_slope,
@@ -33,6 +33,7 @@ from adjoint.kernels.special.elementary import (
 )
 from adjoint.kernels.special.gamma import (
     digamma,
+    half_step,
     lgamma,
     polygamma,
     polygamma_difference,
@@ -63,3 +64,4 @@ from adjoint.kernels.special.normal import (
     ndtri_slope,
 )
 from adjoint.kernels.special.polynomials import polynomial
+from adjoint.kernels.special.student import student_cdf

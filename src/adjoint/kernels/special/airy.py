@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,12 @@ from adjoint.kernels.special.common import Array, check_orders, in_double
 
 HUGE = -1e9  # left of it two float64 do not hold the phase
 PI_BITS = 1800
+# Bi and its slope at 0, 9.2.5 and 9.2.6; steps of Taylor's series, and how far they go
+BI_AT_ZERO = (
+    "0.614926627446000735150922369093613553594728188648596505040879",
+    "0.448288357353826357914823710398828390866226799212262061082809",
+)
+QUARTERS, TERMS = (-48, 40), 22
 
 
 def airy_derivative(x: Array, n: int) -> Array:
@@ -60,3 +67,42 @@ def pi_in_bits() -> int:
         return total
 
     return (16 * arctan_of_inverse(5) - 4 * arctan_of_inverse(239)) >> 64
+
+
+def second(found: Array, x: Array, slope: int) -> Array:
+    """Bi or Bi′ by Taylor's series at the nearest quarter; elsewhere what SciPy found."""
+    first, last = QUARTERS
+    inside = (x >= first / 4) & (x <= last / 4)
+    place = np.rint(4 * np.where(inside, x, 0.0))
+    centre, table = place / 4, second_table()[place.astype(np.intp) - first]
+    terms = [table[..., 0], table[..., 1], centre * table[..., 0] / 2]
+    for k in range(1, TERMS):
+        terms.append((centre * terms[k] + terms[k - 1]) / ((k + 1) * (k + 2)))
+    step, total = np.where(inside, x, 0.0) - centre, np.zeros_like(x)
+    for k in range(TERMS, slope - 1, -1):
+        total = total * step + terms[k] * (k if slope else 1)
+    return np.where(inside, total, found)
+
+
+@cache
+def second_table() -> Array:
+    """Bi and Bi′ at quarters, by steps from 0 in numbers of 60 digits."""
+    first, last = QUARTERS
+    table = np.zeros((last - first + 1, 2))
+    with localcontext(prec=60):
+        for way, end in ((1, last), (-1, first)):
+            now = tuple(map(Decimal, BI_AT_ZERO))
+            for place in range(0, end + way, way):
+                table[place - first] = [float(value) for value in now]
+                now = _stepped(now, Decimal(place) / 4, Decimal(way) / 4)
+    return table
+
+
+def _stepped(start: tuple[Decimal, ...], at: Decimal, step: Decimal) -> tuple[Decimal, ...]:
+    """A solution of y″ = xy and its slope, a step further."""
+    terms = [*start, at * start[0] / 2]
+    for k in range(1, 60):
+        terms.append((at * terms[k] + terms[k - 1]) / ((k + 1) * (k + 2)))
+    value = sum((c * step**k for k, c in enumerate(terms)), Decimal(0))
+    slope = sum((k * c * step ** (k - 1) for k, c in enumerate(terms) if k), Decimal(0))
+    return value, slope

@@ -90,11 +90,6 @@ def from_text(name: str, *operands: Any) -> Array:
     return in_double(compute, *(x for x in operands if type(x) is not int))
 
 
-def named(name: str, part: int, *operands: Any) -> Array:
-    """Return one result of SciPy's function of that name."""
-    return ufunc(name, *operands, part=part)
-
-
 def ufunc(name: str, *operands: Any, part: int = 0) -> Array:
     """Return SciPy's function of that name; float16 and bfloat16 go through float32."""
     from scipy import special

@@ -105,12 +105,18 @@ def polygamma_difference(z: Array, b: Array, n: int) -> Array:
     return from_text("ad_polygamma_difference", z, b, n)
 
 
+def half_step(self: Array, n: int) -> Array:
+    """The n-th derivative of log Γ(a + 1/2) - log Γ(a) - log(a)/2."""
+    check_orders("_half_step", n)
+    return from_text("ad_half_step", self, n)
+
+
 def zeta(self: Array | float, other: Array | float) -> Array:
     """ζ(s, q) = Σ (q + k)⁻ˢ."""
     return from_text("ad_hurwitz", self, other)
 
 
-def zeta_derivative(self: Array | float, other: Array | float, n: int) -> Array:
-    """∂ⁿζ(s, q)/∂sⁿ."""
-    check_orders("_zeta_derivative", n)
-    return from_text("ad_hurwitz_derivative", self, other, n)
+def zeta_derivative(self: Array | float, other: Array | float, n: int, m: int) -> Array:
+    """∂ⁿ⁺ᵐζ(s, q)/∂sⁿ∂qᵐ."""
+    check_orders("_zeta_derivative", n, m)
+    return from_text("ad_hurwitz_derivative", self, other, n, m)

@@ -74,6 +74,41 @@ double ad_polygamma_difference(double z, double b, int n) {
   return factorial * total;
 }
 
+/* the n-th derivative of log Gamma(a + 1/2) - log Gamma(a) - log(a) / 2: a series in 1/a, and steps up to where it serves, in
+   which nothing cancels */
+double ad_half_step(double a, int n) {
+  if (!(a > 0)) return a == 0 ? (n % 2 ? __builtin_inf() : -__builtin_inf()) : __builtin_nan("");
+  if (a > 1e100) return n % 2 ? 0 : -0.0;
+  double total = 0, end = a, factorial = n % 2 ? 1 : -1;
+  for (int k = 2; k < n; k++) factorial *= k;
+  for (int k = 0; k < 10 && end < 10; k++, end = a + k) total += n ? factorial * ad_step_difference(end, n) : ad_log_of_step(end);
+  double rest = 0;
+  for (int j = 15; j >= 0; j--) {
+    double factor = ad_half_steps[j];
+    for (int k = 1; k <= n; k++) factor *= -(2 * j + k);
+    rest = rest / (end * end) + factor;
+  }
+  return rest / ad_whole_power(end, n + 1) + total;
+}
+
+/* log(b (b+1) / m^2) / 2, m = b + 1/2 */
+double ad_log_of_step(double b) {
+  const double m = b + 0.5, u = 0.5 / m;
+  return 0.5 * (b < 0.5 ? log(b) + log((b + 1) / (m * m)) : log1p(-u * u));
+}
+
+/* (b^-n + (b+1)^-n) / 2 - m^-n */
+double ad_step_difference(double b, int n) {
+  const double m = b + 0.5, s = 0.25 / (m * m);
+  if (b < 0.5) return 0.5 * (1 / ad_whole_power(b, n) + 1 / ad_whole_power(b + 1, n)) - 1 / ad_whole_power(m, n);
+  double total = 0, term = 1;
+  for (int j = 1; j < 40; j++) {
+    term *= s * ((n + 2 * j - 2.0) / (2 * j - 1)) * ((n + 2 * j - 1.0) / (2 * j));
+    total += term;
+  }
+  return total / ad_whole_power(m, n);
+}
+
 /* log Gamma(1 + x), |x| < 0.3 */
 double ad_log_gamma_near_one(double x) {
   double total = 0;
@@ -86,7 +121,7 @@ double ad_hurwitz(double s, double q) {
   if (s < 1) return __builtin_nan("");
   if (q <= 0 && q == floor(q)) return __builtin_inf();
   if (s != s) return s;
-  if (q > 1e8) return (1 / (s - 1) + 0.5 / q) * pow(q, 1 - s); /* the integral, whose terms would vanish */
+  if (q > 4 * (s + 16)) return ad_hurwitz_far(s, q, 0);
   if (s == __builtin_inf()) return q != q ? q : q > 1 ? 0 : q == 1 ? 1 : s;
   if (q <= 0 && s != floor(s)) return __builtin_nan("");
   if (q != q) return q;
@@ -94,9 +129,14 @@ double ad_hurwitz(double s, double q) {
     const double f = ceil(q) - q, left = ad_hurwitz(s, f) - ad_hurwitz(s, 1 - q);
     return ad_hurwitz(s, 1 - f) + (fmod(s, 2) == 0 ? left : -left);
   }
+  return ad_hurwitz_sum(s, 0, q);
+}
+
+/* zeta(s + lost, q), q > 0: Euler-Maclaurin summation */
+double ad_hurwitz_sum(double s, double lost, double q) {
   double total = 0, end = q;
-  for (int k = 0; k < 12 || end < 10; k++, end = q + k) total += pow(end, -s);
-  const double power = pow(end, -s);
+  for (int k = 0; k < 12 || end < 10; k++, end = q + k) total += ad_power_of_sum(q, k, s, lost);
+  const double power = ad_power_of_sum(q, (int)(end - q + 0.5), s, lost);
   double factor = s / end, rest = 0.5 + end / (s - 1);
   for (int j = 0; j < 8; j++) {
     rest += ad_bernoulli[j] * factor;
@@ -105,8 +145,51 @@ double ad_hurwitz(double s, double q) {
   return total + power * (power > 0 ? rest : 1);
 }
 
+/* (q + k)^-(s + lost): what the rounding of q + k loses, too */
+double ad_power_of_sum(double q, int k, double s, double lost) {
+  const double end = q + k, power = pow(end, -s), rest = s * ad_rest_of_sum(q, k, end) / end;
+  return power * (1 - rest - lost * log(end));
+}
+
+/* s (s + 1) ... (s + m - 1) zeta(s + m, q) of large q: the integral, in halves of a power, since q^-s may be out of range */
+double ad_hurwitz_far(double s, double q, int m) {
+  const double order = s + m, half = pow(q, -0.5 * (s - 1));
+  double factor = order / q, rest = 0.5, scaled = half;
+  for (int j = 0; j < 8; j++) {
+    rest += ad_bernoulli[j] * factor;
+    factor *= (order + 2 * j + 1) / q * ((order + 2 * j + 2) / q);
+  }
+  for (int k = 0; k < m; k++) scaled *= s + k;
+  scaled *= half * (1 / (s - 1 + m) + rest / q);
+  for (int k = 0; k < m; k++) scaled /= q;
+  return scaled;
+}
+
+/* the m-th derivative of zeta(s, q) in q, (-1)^m s (s + 1) ... (s + m - 1) zeta(s + m, q) */
+double ad_hurwitz_slope(double s, double q, int m) {
+  if (s > 1 && q > 4 * (s + m + 16)) return (m % 2 ? -1 : 1) * ad_hurwitz_far(s, q, m);
+  double factor = m % 2 ? -1 : 1;
+  for (int k = 0; k < m; k++) factor *= s + k;
+  const double order = s + m;
+  return factor * (s > 1 && q > 0 ? ad_hurwitz_sum(order, ad_rest_of_sum(s, m, order), q) : ad_hurwitz(order, q));
+}
+
+/* the n-th derivative in s of the m-th in q */
+double ad_hurwitz_derivative(double s, double q, int n, int m) {
+  if (n == 0) return ad_hurwitz_slope(s, q, m);
+  if (m == 0) return ad_hurwitz_slope_in_order(s, q, n);
+  double rising[ad_MOST + 2] = {1}, total = 0, scale = m % 2 ? -1 : 1; /* rising: by Taylor, s (s + 1) ... (s + m - 1) */
+  for (int j = 0; j < m; j++)
+    for (int k = n; k >= 0; k--) rising[k] = rising[k] * (s + j) + (k ? rising[k - 1] : 0);
+  for (int k = n; k >= 0; k--) { /* n! / k! */
+    total += scale * rising[n - k] * (k ? ad_hurwitz_slope_in_order(s + m, q, k) : ad_hurwitz(s + m, q));
+    scale *= k;
+  }
+  return total;
+}
+
 /* the n-th derivative of zeta(s, q) in s */
-double ad_hurwitz_derivative(double s, double q, int n) {
+double ad_hurwitz_slope_in_order(double s, double q, int n) {
   if (s == __builtin_inf() && !(q <= 0)) return q < 1 ? __builtin_inf() : 0;
   if (!(s > 1 && q > 0)) return __builtin_nan("");
   double total = 0, part = 0, slope[ad_MOST + 2] = {0}, end = q + 12;

@@ -37,6 +37,19 @@ def airy(x: Tensor) -> tuple[Tensor, ...]:
     return (*of_first, *(ad._scipy(x, "airy", part) for part in (2, 3)))
 
 
+def arithmetic_geometric_mean(x: Tensor, y: Tensor) -> Tensor:
+    """π/2 a/K(1 - (b/a)²), a the larger; K, which changes slowly, is log(4a/b) where b is small."""
+    first = ad.abs(x) >= ad.abs(y)
+    large, small = ad.where(first, x, y), ad.where(first, y, x)
+    ratio = small / ad.where(large == 0, 1.0, large)
+    far = ratio < 1e-8
+    near = named("ellipkm1", ad.square(ad.where(far, 1.0, ratio)))
+    none = ratio == 0
+    period = ad.where(far, -ad.log(ad.where(far & ~none, ratio, 1.0) / 4), near)
+    found = ad.where(none, ad.where(small == 0, 0.0, large), large * (np.pi / 2) / period)
+    return ad.where((x < 0) & (y > 0) | (x > 0) & (y < 0), np.nan, found)
+
+
 def turned(x: Tensor, quarters: int) -> Tensor:
     """sin(x + 90 · quarters), x in degrees."""
     rest, turns = _in_quarters(x)
@@ -96,9 +109,9 @@ def beta_of_odds(a: Tensor, b: Tensor, p: Tensor, q: Tensor) -> Tensor:
 
 
 def inverse_power_transform(x: Tensor, y: Tensor, less: int) -> Tensor:
-    """(1 + xy)^(1/y), and eˣ where y is 0, less 0 or 1."""
+    """(1 + xy)^(1/y), and eˣ where y is 0, less 0 or 1; by the exponent where that is not large."""
     shift = x * y
-    close = ad.abs(shift) < 0.5
+    close = (ad.abs(shift) < 0.5) | ((ad.abs(shift - 1.5) < 1.5) & (ad.abs(x) < 4))
     exponent = x * analytic("log1prel", ad.where(close, shift, 0.0))
     near = ad.expm1(exponent) if less else ad.exp(exponent)
     far = ad.pow(ad.where(close, 1.0, 1 + shift), 1 / ad.where(close, 1.0, y)) - less

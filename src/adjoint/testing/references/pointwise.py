@@ -231,6 +231,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "_power_derivative": each(
         lambda x, p, n: math.prod(p - k for k in range(n)) * power(x, p - n)
     ),
+    "_over_power": each(lambda x, y, n: x * power(y, -n)),
     "_exponential_derivative": each(lambda x, base, n: math.log(base) ** n * base**x),
     "deg2rad": each(math.radians), "rad2deg": each(math.degrees),
     "abs": each(abs), "absolute": each(abs), "sign": each(sign), "sgn": each(complex_sign),

@@ -200,6 +200,9 @@ def exact() -> dict[str, Callable[..., Any]]:
         power = -(df + 1) / 2 * mp.log1p(t * t / df)
         return power + mp.loggamma((df + 1) / 2) - mp.loggamma(df / 2) - mp.log(mp.pi * df) / 2
 
+    def half_step(a: Any) -> Any:
+        return mp.loggamma(a + 0.5) - mp.loggamma(a) - mp.log(a) / 2
+
     first, second = lambda f: lambda x: f(0, mp.mpf(x)), lambda f: lambda x: f(1, mp.mpf(x))
     lower = lambda a, x: mp.gammainc(a, 0, x, regularized=True)
     upper = lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True)
@@ -243,7 +246,12 @@ def exact() -> dict[str, Callable[..., Any]]:
         "_student_cdf": at(student), "_student_log_density": at(log_student),
         **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
         "_erf_beside": lambda x, _: at(mp.erf)(x),
-        "_zeta_derivative": at(lambda s, q, n: mp.zeta(s, q, int(n))),
+        "_half_step": at(lambda x, n: mp.diff(half_step, x, int(n))),
+        "_zeta_derivative": at(
+            lambda s, q, n, m=0: mp.diff(
+                lambda t: (-1) ** int(m) * mp.rf(t, m) * mp.zeta(t + m, q), s, int(n)
+            )
+        ),
         "_bessel_i_derivative": at(
             lambda x, order, n: mp.diff(lambda t: mp.besseli(order, t), x, int(n))
         ),
