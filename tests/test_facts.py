@@ -58,6 +58,7 @@ ALLOWED = {
     "distributions/__init__.py": (10, "names of modules of PyTorch"),
     "distributions/constraints.py": (7, "names of constraints"),
     "optim/lbfgs.py": (7, "t, a key of its state"),
+    "tensor/limits.py": (7, "the operators by which tensors from a kink come and go"),
     "tensor/meta.py": (7, "words of the columns like and promote"),
     "graph/layouts.py": (7, "a word of the column like; operators that keep a memory format"),
 }
