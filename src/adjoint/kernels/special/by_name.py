@@ -104,7 +104,7 @@ def gamma_of_sum(x: Array, y: Array, more: Any = 0.0) -> Array:
 
 def _sum(x: Array, y: Array) -> tuple[Array, Array]:
     """x + y, and what its rounding loses."""
-    total = x + y
+    total = np.asarray(x + y)  # a sum of 0-d arrays is none
     back = total - x
     return total, (x - (total - back)) + (y - back)
 
