@@ -302,3 +302,14 @@ def test_what_is_not_selected_sees_no_infinite_slope(way: str) -> None:
     x = ad.tensor([0.0, -1.0, 4.0], dtype=ad.float64)
     assert FIRST[way](lambda x: x.relu().sqrt(), x).tolist() == [0.0, 0.0, 0.25]
     assert FIRST[way](lambda x: ad.where(x > 0, x.sqrt(), 0 * x), x).tolist() == [0.0, 0.0, 0.25]
+
+
+def test_small_derivatives_stay_beside_elements_at_a_kink_in_programs() -> None:
+    """The third derivative of log(1 + x²) is about -12 x, however small x is."""
+    third = ad.grad(lambda x: ad.grad(lambda y: ad.grad(log1p_of_size)(y).sum())(x).sum())
+    x = ad.tensor([1e-190, 0.0, -1e-250], dtype=ad.float64)
+    np.testing.assert_allclose(ad.compile(third)(x).numpy(), -12 * x.numpy(), rtol=1e-14)
+
+
+def log1p_of_size(x: Any) -> Any:
+    return ad.where(x.abs() > 1, 2 * x.abs().log(), x.square().log1p()).sum()

@@ -331,6 +331,7 @@ class LogNormal(TransformedDistribution):
     arg_constraints: ClassVar[Any] = _LocationScale.arg_constraints
     support: Any = constraints.positive
 
+    log_prob = in_double(TransformedDistribution.log_prob)
     cdf = in_double(TransformedDistribution.cdf)
     icdf = in_double(TransformedDistribution.icdf)
 

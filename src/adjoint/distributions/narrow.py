@@ -12,6 +12,7 @@ It relies on Note [What a distribution holds].
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Set
 from typing import Any
 
@@ -37,8 +38,11 @@ class Holding:
 
 def rounded_once(function: Method, wide: DType = float32) -> Method:
     """A function of distributions and values so that narrow dtypes are rounded at its end alone."""
-    if hasattr(function, "rounds"):
+    rounds = getattr(function, "rounds", None)
+    if rounds in (wide, float64):
         return function
+    if rounds is not None:  # from a narrower dtype
+        function = inspect.unwrap(function)
     narrow = _BELOW[wide]
 
     @functools.wraps(function)
@@ -55,7 +59,7 @@ def rounded_once(function: Method, wide: DType = float32) -> Method:
         return result.to(dtype) if dtype in narrow and result.dtype is wide else result
 
     marked: Any = rounded
-    marked.rounds = True
+    marked.rounds = wide
     return rounded
 
 

@@ -226,6 +226,12 @@ class LimitInterpreter(_Pairs):
         _protect(tensor)  # a write would not reach what is near
         return super().detach(tensor)
 
+    def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
+        """What a derivative shows, with 0 in place of what is infinitely small, as `shown` does."""
+        with at_kinks(EXACT):
+            small = exact.abs() <= infinitely_small(exact.dtype.np)
+            return super().derivative(exact.masked_fill(small, 0), near)
+
     def left(self, exact: Any, near: Sequence[Any]) -> Any:
         return _like(_as_real(near[0], exact), exact.value)
 
@@ -478,7 +484,6 @@ def standard_part(exact: Any, near: Sequence[Any]) -> Any:
         shown = _as_real(known, exact)
         small = infinitely_small(exact.dtype.np)
         exact = where(exact.isnan(), _standing(known.to(dtypes.complex128), exact), exact)
-        exact = exact.masked_fill(exact.abs() <= small, 0)
         change = (shown - exact).abs() > small
         return where(is_finite(known, exact) & change, shown, exact)
 
