@@ -171,7 +171,8 @@ double ad_hurwitz_slope(double s, double q, int m) {
   double factor = m % 2 ? -1 : 1;
   for (int k = 0; k < m; k++) factor *= s + k;
   const double order = s + m;
-  return factor * (s > 1 && q > 0 ? ad_hurwitz_sum(order, ad_rest_of_sum(s, m, order), q) : ad_hurwitz(order, q));
+  if (s > 1 && q > 0) return factor * ad_hurwitz_sum(order, ad_rest_of_sum(s, m, order), q);
+  return factor * ad_hurwitz(order, q);
 }
 
 /* the n-th derivative in s of the m-th in q */
@@ -182,7 +183,8 @@ double ad_hurwitz_derivative(double s, double q, int n, int m) {
   for (int j = 0; j < m; j++)
     for (int k = n; k >= 0; k--) rising[k] = rising[k] * (s + j) + (k ? rising[k - 1] : 0);
   for (int k = n; k >= 0; k--) { /* n! / k! */
-    total += scale * rising[n - k] * (k ? ad_hurwitz_slope_in_order(s + m, q, k) : ad_hurwitz(s + m, q));
+    if (k) total += scale * rising[n - k] * ad_hurwitz_slope_in_order(s + m, q, k);
+    else total += scale * rising[n] * ad_hurwitz(s + m, q);
     scale *= k;
   }
   return total;
