@@ -127,7 +127,8 @@ def _around(rng: Any, subject: Subject, spots: Array) -> Array:
     low, high = max(subject.low, -subject.below), min(subject.high, subject.below)
     scale = 2.0 ** -rng.uniform(3, np.finfo(spots.dtype).nmant, (spots.size, SPREAD // 4))
     near = spots[:, None] * (1 + scale * rng.choice((-1, 1), scale.shape))
-    near = near.astype(spots.dtype).ravel()
-    inside = (near > low) & (near < high) & np.isfinite(near)
+    with np.errstate(over="ignore"):  # an end of the domain may lie beyond float32
+        near = near.astype(spots.dtype).ravel()
+        inside = (near > low) & (near < high) & np.isfinite(near)
     kinked = np.isin(near, np.array(subject.kinks, dtype=spots.dtype))
     return np.unique(near[inside & ~kinked])

@@ -158,8 +158,8 @@ def arguments(subject: Subject, dtype: Any) -> np.ndarray[Any, Any]:
         found.append(rng.uniform(*inner, 60))
     with np.errstate(over="ignore"):
         points = np.concatenate(found).astype(dtype)
-    points = np.concatenate((points, -points)) if low < 0 < high else points
-    inside = (points > low) & (points < high) & np.isfinite(points)
+        points = np.concatenate((points, -points)) if low < 0 < high else points
+        inside = (points > low) & (points < high) & np.isfinite(points)
     kinked = np.isin(points, np.array(subject.kinks, dtype=dtype))
     return np.unique(points[inside & ~kinked])
 
