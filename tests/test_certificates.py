@@ -305,17 +305,25 @@ def test_halves_are_as_good_as_the_ledger_says(title: str, dtype: str, stored: d
         assert not ledger.worse(line, stored[key]), line
 
 
-def test_the_goals_are_kept(stored: dict) -> None:
-    """Of the cells of float64 none is beyond 1000 ulp, and at most one in eight is beyond 16, where
-    one in fifty is the goal; float16 is within 3."""
+def errors_of(stored: dict, dtype: str) -> list[float]:
+    return [e.error for (_, what), line in stored.items() if what == dtype for e in line]
 
-    def errors(dtype: str) -> list[float]:
-        return [e.error for (_, what), line in stored.items() if what == dtype for e in line]
 
-    double = errors("float64")
-    assert max(double) <= 1000
-    assert sum(error > 16 for error in double) <= len(double) / 8
-    assert max(errors("float16")) <= 3
+def test_no_cell_of_float64_is_beyond_1000_ulp_and_none_of_float16_beyond_3(stored: dict) -> None:
+    assert max(errors_of(stored, "float64")) <= 1000
+    assert max(errors_of(stored, "float16")) <= 3
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param(0.02, id="goal", marks=pytest.mark.xfail(reason="11.4 % are, in November")),
+        pytest.param(0.12, id="ratchet"),
+    ],
+)
+def test_few_cells_of_float64_are_beyond_16_ulp(stored: dict, part: float) -> None:
+    errors = errors_of(stored, "float64")
+    assert sum(error > 16 for error in errors) <= part * len(errors)
 
 
 # -- vectors, matrices, symbols --------------------------------------------------------------------
