@@ -740,3 +740,29 @@ def test_a_part_of_what_came_from_a_kink_is_a_view(way: Any) -> None:
 
     x = np.array([0.0, -2.0, 0.0, 3.0])
     np.testing.assert_allclose(np.asarray(way(f)(x)), [0.0, 1 - 0.5 - 2 + 0.75, 0.0, 4.0])
+
+
+def test_an_array_that_is_made_inside_vmap_takes_a_value_for_each_sample() -> None:
+    weights = door.array([1.0, 2.0, 3.0])
+
+    def f(t: Any) -> Any:
+        y = weights * 1.0
+        y[0] = t[0]
+        return y.sum()
+
+    assert ad.vmap(f)(np.arange(6.0).reshape(2, 3)).tolist() == [5.0, 8.0]
+
+
+def test_the_hessian_of_a_process_with_equal_points() -> None:
+    """Its diagonal is a copy of a part of what comes from a kink, inside vmap."""
+
+    def f(x: Any) -> Any:
+        r = np.abs(x[:, None] - x[None, :])
+        kernel = (1 + r) * np.exp(-r) + 0.1 * np.eye(3)
+        return np.sum(np.log(np.diag(np.linalg.cholesky(kernel))))
+
+    x, step = np.array([0.3, 0.3, 1.7]), 1e-5
+    found = np.asarray(ad.hessian(f)(x))
+    gradient = lambda i, sign: np.asarray(ad.grad(f)(x + sign * step * np.eye(3)[i]))
+    rows = [(gradient(i, 1) - gradient(i, -1)) / (2 * step) for i in range(3)]
+    np.testing.assert_allclose(found, rows, rtol=1e-4, atol=1e-6)

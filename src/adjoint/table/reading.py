@@ -29,7 +29,7 @@ _COLUMNS = frozenset((
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink", "near", "above",
     "fan", "clusters", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites",
     "random", "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
-    "nested", "autocast", "requires", "native", "former", "widens",
+    "nested", "autocast", "requires", "native", "former", "widens", "creates",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -624,6 +624,7 @@ FACTS: dict[str, Callable[[_Reader, str], Any]] = {
     "native": _Reader.word,
     "random": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "widens": lambda reader, column: reader.boolean(column, reader.nodes[column]),
+    "creates": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "fills": _Reader.number_or_argument,
     "linear": _Reader.argument_names,
     "identity": _Reader.identity,

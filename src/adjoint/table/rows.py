@@ -185,6 +185,14 @@ class Row:
         return (elementwise and not self.selects) or self.texts.get("widens", "").lower() == "true"
 
     @cached_property
+    def creates(self) -> bool:
+        """Whether the result is a tensor of its own, which may be written to in the transform
+        where it is made: of new tensors and of copies.
+        """
+        creation = self.archetype.name == "creation"
+        return creation or self.texts.get("creates", "").lower() == "true"
+
+    @cached_property
     def random(self) -> bool:
         """Whether running the operator twice gives two results."""
         takes = any(a.type.base == "Generator" for a in self.schema.arguments)

@@ -66,7 +66,7 @@ class Computing:
     def _condition(self, *, plain: bool = True) -> str:
         checks = ["not _former"] if self.row.former else []
         checks += ["not _extra", "not (_SEEING and _state().seen)"]  # Note [Seen calls]
-        if self.row.archetype.name == "creation" or self.row.random or self.schema.name == "clone":
+        if self.row.creates or self.row.random:
             checks.append("not _state().levels")  # a transform sees what is created inside it
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             kind = argument.type

@@ -192,7 +192,7 @@ def _run(op: Operator, values: list[Any], interpreter: Any) -> Any:
     levels = current().levels
     if levels and op.row.random:  # the innermost transform says who gets which numbers
         return levels[-1].random(op, values)
-    if levels and _makes(op) and (interpreter is None or interpreter.height < levels[0].height):
+    if levels and op.row.creates and (interpreter is None or interpreter.height < levels[0].height):
         return _create(op, values)
     if interpreter is not None:
         return (enclosing(interpreter) if regions else interpreter).process(op, values)
@@ -220,11 +220,6 @@ def region_of_write(interpreter: Any, target: Any) -> Any:
             made = level.was_made_inside(target if view is None else view.base)
             return interpreter if made or level.height <= interpreter.height else level
     return interpreter
-
-
-def _makes(op: Operator) -> bool:
-    """Whether an operator gives a tensor that may be written to where it is made."""
-    return op.row.archetype.name == "creation" or op.name in ("clone", "_ordinary")
 
 
 def _create(op: Operator, values: list[Any]) -> Any:
