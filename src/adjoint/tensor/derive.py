@@ -18,10 +18,10 @@ from adjoint.ops import operator as operators
 from adjoint.ops.kinks import is_limit
 from adjoint.table.rows import Forward, Reverse, Row
 from adjoint.tensor import binding, fitting, narrow
+from adjoint.tensor.fitting import dense
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.pullback import pullback, pullback_on
 from adjoint.tensor.saving import grad_names, result_names
-from adjoint.tensor.sparse import dense
 from adjoint.tensor.tensor import Tensor
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from adjoint.core.errors import GradError
-from adjoint.tensor import hooks, leaves, limits, paths, zeros
+from adjoint.tensor import hooks, leaves, paths, zeros
 from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.tape import CLOSED, Leaf, Node, key
 
@@ -26,7 +26,7 @@ class Ends:
         self.create_graph = create_graph
         self.grads: dict[Leaf, Any] = {}
         self.pending: dict[Leaf, int] = {}  # of leaves with hooks: gradients that are still to come
-        self.near = False  # whether the pass met a node that computes near a kink
+        self.near: Any = None  # the home of nodes near a kink, if the pass met one
 
     def watch(self, roots: list[Any], needed: set[Any] | None) -> None:
         """Count the gradients that leaves with hooks will get."""
@@ -51,8 +51,8 @@ class Ends:
         """The gradient of an edge that was asked for, or None."""
         assert self.captures is not None
         grad = self.captures[key(edge)]
-        if self.near and grad is not None and type(edge) is not Leaf:
-            grad = limits.shown(grad)
+        if self.near is not None and grad is not None and type(edge) is not Leaf:
+            grad = self.near.shown(grad)
         return as_tensor(grad)
 
     def count_down(self, edges: Sequence[Any]) -> None:
@@ -73,8 +73,8 @@ class Ends:
 
     def _settle(self, leaf: Leaf) -> None:
         grad, on = self.grads.pop(leaf), leaf.hooks
-        if self.near:
-            grad = limits.shown(grad)
+        if self.near is not None:
+            grad = self.near.shown(grad)
         if on is not None:
             grad = hooks.on_tensor(on.on_tensor, grad)
         if self.captures is not None:

@@ -16,7 +16,6 @@ from adjoint.core.promotion import converted
 from adjoint.core.shapes import show
 from adjoint.elements.sums import summed
 from adjoint.tensor.diagnostics import context
-from adjoint.tensor.sparse import dense
 from adjoint.tensor.tape import Leaf
 
 ndarray = np.ndarray
@@ -35,6 +34,12 @@ def fit_value(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any
     if type(target) is not Leaf:  # leaves alone get sparse gradients
         grad = dense(grad)
     return fit_tensor(grad, shape, dtype)
+
+
+def dense(grad: Any) -> Any:
+    """A gradient as an ordinary tensor, if it is a tensor of another kind; or None."""
+    home = getattr(grad, "home", None)
+    return grad if home is None else home.plain_gradient(grad)
 
 
 def fit(grad: Any, like: Any) -> Any:

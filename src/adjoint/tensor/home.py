@@ -64,6 +64,18 @@ class Home:
         """Run an operator that writes to its first argument; `functional` is it without that."""
         raise AssertionError(f"{type(self).__name__} defines process_inplace")
 
+    # -- gradients that arrive ------------------------------------------------------------------
+
+    sums_in_place = False  # whether `.grad` of a leaf, if it lives here, grows in place
+
+    def plain_gradient(self, grad: Tensor) -> Tensor:
+        """A gradient for a node that knows ordinary tensors only: a sparse one is made dense."""
+        return grad
+
+    def shown(self, grad: Any) -> Any:
+        """A gradient as users see it, where the pass met a node that lives here."""
+        return grad
+
     # -- what its tensors say ------------------------------------------------------------------
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from adjoint.core import threads
 from adjoint.core.storage import fills_memory, is_expanded
-from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
@@ -30,10 +29,8 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
             else:  # the next pass may add to it in place, and another leaf may have got the same
                 grad = grad.clone() if create_graph else grad.detach().clone()
             extra.grad = grad
-        elif (
-            not create_graph and isinstance(known, SparseTensor) and isinstance(grad, SparseTensor)
-        ):
-            known.add_(grad.detach())  # whoever holds the gradient sees the sum, as in a dense one
+        elif not create_graph and _sums_in_place(known) and _sums_in_place(grad):
+            known.add_(grad.detach())
         elif create_graph or not is_plain(known) or not _is_plain(grad):
             extra.grad = known + (make(grad) if type(grad) is ndarray else grad)
         else:
@@ -67,6 +64,10 @@ def _laid_like(tensor: Tensor, grad: ndarray) -> ndarray:
     room = np.ndarray(value.shape, grad.dtype, memory, strides=value.strides)
     room[...] = grad
     return room
+
+
+def _sums_in_place(grad: Any) -> bool:
+    return type(grad) is not ndarray and grad.home is not None and grad.home.sums_in_place
 
 
 def _is_plain(grad: Any) -> bool:

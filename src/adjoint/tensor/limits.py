@@ -64,7 +64,7 @@ def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
     near = _near(op, list(values), Operator.call)
     if type(near.edge) is Node and type(out.edge) is Node:
         near.edge.place = out.edge.place
-        near.edge.more().near = True
+        near.edge.more().near = LIMITS
     return _limit(out, [near])
 
 
@@ -102,7 +102,7 @@ def _limit(exact: Any, near: Sequence[Any]) -> Any:
     tensor = new_tensor(LIMITS, exact.value, near[0].edge)
     tensor.beside = near if exact.home is None else [near[0], exact]  # a dual one has a tangent
     if type(near[0].edge) is Node:
-        near[0].edge.more().near = True
+        near[0].edge.more().near = LIMITS
     kinks.met = True
     return tensor
 
@@ -199,6 +199,25 @@ class LimitInterpreter(_Pairs):
 
     def joined(self, exact: Any, near: Sequence[Any]) -> Any:
         return _limit(exact, near)
+
+    def shown(self, grad: Any) -> Any:
+        """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
+        known = grad
+        if _is_of_limits(grad):
+            known = standard_part(make(grad.value), [grad.beside[0].detach()])
+        elif type(grad) is not np.ndarray and not is_plain(grad):
+            return settle(grad, True)
+        value: Any = known.value if isinstance(known, Tensor) else known
+        size = np.abs(value)
+        small = (size > 0) & (size <= infinitely_small(value.dtype))
+        if known is grad and not small.any():
+            return grad
+        clean = np.where(small, value.dtype.type(0), value)
+        if not isinstance(grad, Tensor):
+            return clean
+        if grad.edge is None:
+            return make(clean)
+        return _limit(make(clean), grad.beside if _is_of_limits(grad) else [grad])
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.schema.replaces:
@@ -360,7 +379,7 @@ def _one_sided(tensor: Any) -> Any:
         return tensor
     made = alias(tensor)
     made.edge = Node(_ABOVE, (tensor.edge,), (tensor,), tensor.shape, dtypes.complex128.np)
-    made.edge.more().near = True
+    made.edge.more().near = LIMITS
     _take_home(made, tensor)
     return made
 
@@ -522,26 +541,6 @@ def infinitely_small(dtype: np.dtype[Any]) -> float:
     """What is no larger is infinitely small: a multiple of δ, and of δ² in a real part of iδ."""
     small = infinitesimal(dtype)
     return _SMALL * (small if dtype.kind == "c" else small * small)
-
-
-def shown(grad: Any) -> Any:
-    """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
-    known = grad
-    if _is_of_limits(grad):
-        known = standard_part(make(grad.value), [grad.beside[0].detach()])
-    elif type(grad) is not np.ndarray and not is_plain(grad):
-        return settle(grad, True)
-    value: Any = known.value if isinstance(known, Tensor) else known
-    size = np.abs(value)
-    small = (size > 0) & (size <= infinitely_small(value.dtype))
-    if known is grad and not small.any():
-        return grad
-    clean = np.where(small, value.dtype.type(0), value)
-    if not isinstance(grad, Tensor):
-        return clean
-    if grad.edge is None:
-        return make(clean)
-    return _limit(make(clean), grad.beside if _is_of_limits(grad) else [grad])
 
 
 # ---- leaving a transform ------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from adjoint.core import pytrees
 from adjoint.core.state import OFF, current, state
 from adjoint.ops.kinks import is_limit
 from adjoint.tensor import engine, limits, paths, views
+from adjoint.tensor.fitting import dense
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.passes import Pass
-from adjoint.tensor.sparse import dense
 from adjoint.tensor.tape import CLOSED, ENDED, KEEPS, Leaf, Node, Rule, reaches
 from adjoint.tensor.tensor import Tensor, alias
 

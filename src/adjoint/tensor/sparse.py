@@ -33,7 +33,7 @@ from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.ops import runtime
 from adjoint.ops.operator import Operator, packet
-from adjoint.tensor import binding, printing
+from adjoint.tensor import binding, fitting, printing
 from adjoint.tensor.home import Height, Home
 from adjoint.tensor.meta import dummy
 from adjoint.tensor.structures import StructuredTensor
@@ -52,6 +52,10 @@ class SparseInterpreter(Home):
     height = Height.SPARSE
     name = "sparse tensors"
     sees_all = True
+    sums_in_place = True  # whoever holds the gradient sees the sum, as in a dense one
+
+    def plain_gradient(self, grad: Tensor) -> Tensor:
+        return packet("_to_dense")(grad)
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         rule = op.row.texts.get("layouts")
@@ -75,7 +79,7 @@ class SparseInterpreter(Home):
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         result = functional(*values[:count], **keywords)
         if not isinstance(target, SparseTensor):
-            return target.copy_(dense(result))
+            return target.copy_(fitting.dense(result))
         if not isinstance(result, SparseTensor):
             raise InplaceError(
                 f"{op.name}: the result is dense, and the tensor written to is {target.layout!r}; "
@@ -300,11 +304,6 @@ def _holding(pattern: Pattern, values: Any, value: Any) -> Any:
     tensor.home, tensor.extra, tensor.counter = SPARSE_TENSORS, None, ZERO
     tensor.beside, tensor.stored, tensor.value = pattern, values, value
     return tensor
-
-
-def dense(tensor: Any) -> Any:
-    """A sparse tensor as a dense one, anything else as it is."""
-    return packet("_to_dense")(tensor) if isinstance(tensor, SparseTensor) else tensor
 
 
 # ---- sparse tensors in pytrees ------------------------------------------------------------------

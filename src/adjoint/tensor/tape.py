@@ -176,7 +176,7 @@ class NodeExtra:
         self.trace: list[traceback.FrameSummary] | None = None
         self.parent: Node | None = None  # whose backward made this one, in anomaly mode
         self.metadata: dict[str, Any] = {}
-        self.near = False  # whether it computes infinitely near a kink: Note [Kinks] in limits.py
+        self.near: Any = None  # the home of its values, if it computes infinitely near a kink
 
 
 class InputMetadata(NamedTuple):

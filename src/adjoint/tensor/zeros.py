@@ -29,10 +29,9 @@ from adjoint.core.remembering import remembered
 from adjoint.core.state import OFF, changed
 from adjoint.ops.operator import packet
 from adjoint.table.rows import Row
-from adjoint.tensor.fitting import fit_value
+from adjoint.tensor.fitting import dense, fit_value
 from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.saving import RESULT, TENSOR, TENSORS, all_saves, saves_of
-from adjoint.tensor.sparse import dense
 from adjoint.tensor.tape import DROPS, KEEPS, MOVES, SELECTS, Node, Output
 
 ndarray = np.ndarray
