@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from adjoint.core.svg import document, element
+from adjoint.graph.svg import document, element
 from benchmarks.runner import Options, Result
 
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#a463f2", "#97bbf5", "#9c6b4e")

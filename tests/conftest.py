@@ -11,8 +11,8 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler import loops, memory, program, shaping
-from adjoint.native import build
 from adjoint.table import TABLE
+from adjoint.toolchain import build
 from tests import tables
 
 os.environ.setdefault("ADJOINT_NATIVE", "wait")  # every run computes alike

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import attention as native
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from adjoint.kernels import attention as kernels
-from adjoint.native import attention as native
 from adjoint.nn import functional
 from adjoint.testing import gradgradcheck
 from adjoint.testing.references import attention as reference

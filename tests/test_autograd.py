@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.places import source_of
+from adjoint.core.source_lines import source_of
 
 
 def leaf(*values: float, dtype: ad.DType = ad.float64) -> ad.Tensor:

@@ -10,7 +10,7 @@ import pytest
 from benchmarks import plot, report, runner, worker, workloads
 from benchmarks.tools import TOOLS
 
-from adjoint.native import build
+from adjoint.toolchain import build
 
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 SMALL: dict[str, dict[str, Any]] = {

@@ -10,8 +10,8 @@ import pytest
 import adjoint as ad
 from adjoint.compiler import check_c
 from adjoint.core.errors import TableError
-from adjoint.native import build
 from adjoint.table import TABLE
+from adjoint.toolchain import build
 from tests import tables
 
 HEAD = "- name: bump(Tensor self, Tensor other, Scalar width=1, str mode='a') -> Tensor\n"

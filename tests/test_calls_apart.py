@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.shaping import calling
+from adjoint.compiler.shaping import split_calls
 from adjoint.elements.functions import rounds_alike
-from adjoint.native import build
+from adjoint.toolchain import build
 from tests.test_compile_programs import assert_same
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
@@ -80,7 +80,7 @@ def test_no_heavy_loop_calls_a_function(function: Any, dtype: Any) -> None:
     gradient = ad.compile(ad.grad(lambda *xs: _scalar(function(*xs)), argnums=(0, 1, 2)))
     source = gradient.lower(*positives(5000, dtype)).source
     bodies = re.findall(r"#pragma omp simd[^\n]*\n *for [^{]*\{([^{}]*)\}", source)
-    heavy = [body for body in bodies if body.count(";") > calling.HEAVY]
+    heavy = [body for body in bodies if body.count(";") > split_calls.HEAVY]
     assert heavy
     assert all(rounds_alike(body) for body in heavy)
     assert any(not rounds_alike(body) for body in bodies)

@@ -10,7 +10,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import pytrees
-from adjoint.native import build
+from adjoint.toolchain import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 

@@ -12,8 +12,8 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import AdjointError, ValueRangeError
-from adjoint.native import build
 from adjoint.table import TABLE
+from adjoint.toolchain import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 

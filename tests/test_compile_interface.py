@@ -22,7 +22,7 @@ import pytest
 import adjoint as ad
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
-from adjoint.native import build
+from adjoint.toolchain import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 

@@ -28,7 +28,6 @@ from adjoint.compiler.plan import Callback
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.graph.ir import Region
-from adjoint.native import build
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.testing import jacobians, laws
@@ -36,6 +35,7 @@ from adjoint.testing.closeness import near
 from adjoint.testing.jacobians import random_like
 from adjoint.testing.laws import Case
 from adjoint.testing.laws.case import depends_on_values, detached
+from adjoint.toolchain import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 

@@ -25,7 +25,7 @@ from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
 from adjoint.compiler.plan import Loop
 from adjoint.core import pytrees
-from adjoint.native import build
+from adjoint.toolchain import build
 from tests.random_programs import Program as RandomProgram
 from tests.random_programs import modes
 

@@ -11,7 +11,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import LinAlgError, ValueRangeError
-from adjoint.native import build
+from adjoint.toolchain import build
 from tests.test_compile_interface import assert_same
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")

@@ -18,7 +18,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import pytrees
-from adjoint.native import build
+from adjoint.toolchain import build
 from tests.test_calls_apart import positives, price
 from tests.test_compile_interface import ODD, OPEN, assert_same
 

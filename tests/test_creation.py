@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import counting
 from adjoint.core.generator import Generator
-from adjoint.native import background, counting
 from adjoint.tensor.construct import tensor_from_data
+from adjoint.toolchain import background
 
 INF = math.inf
 

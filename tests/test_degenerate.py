@@ -17,8 +17,8 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import DegenerateError, InplaceError
-from adjoint.core.fans import steps_beside
 from adjoint.kernels.linalg.limits import limit_of_fan
+from adjoint.kinks.fans import steps_beside
 from adjoint.table import TABLE
 from adjoint.testing.certificates import matrices
 

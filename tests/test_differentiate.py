@@ -11,7 +11,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import pytrees
-from adjoint.core.places import show_place
+from adjoint.core.source_lines import show_place
 from adjoint.graph import Gradient, Graph, partition
 from adjoint.graph.ir import Value
 

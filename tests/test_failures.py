@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import adjoint as ad
+from adjoint.calls.dispatch import recover
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
-from adjoint.tensor.dispatch import recover
 from adjoint.testing import laws
 from adjoint.testing.jacobians import tensors_in
 

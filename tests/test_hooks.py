@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.tensor import engine
-from adjoint.tensor.passes import Pass
+from adjoint.tape import engine
+from adjoint.tape.backward_passes import Pass
 
 
 def leaf(*values: float) -> ad.Tensor:

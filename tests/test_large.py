@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import conversions
+from adjoint.c_kernels.element_loops import Loop
 from adjoint.core import dtypes
 from adjoint.elements import fused, large
-from adjoint.native import background, conversions, discovery
-from adjoint.native.loops import Loop
+from adjoint.ops import binding
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
-from adjoint.tensor import binding
+from adjoint.toolchain import background, discovery
 
 pytestmark = pytest.mark.skipif(discovery.toolchain() is None, reason="needs a C compiler")
 

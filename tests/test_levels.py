@@ -1,6 +1,6 @@
 """Every operator gives the same derivatives inside transforms as on the eager tape.
 
-Inside other transforms an operator runs on levels (see `tensor/levels.py`): `jvp` is one, `grad`
+Inside other transforms an operator runs on levels (see `homes/levels.py`): `jvp` is one, `grad`
 in a `jvp` another. For each operator and sample: the tangent of `jvp` equals that of dual tensors;
 the gradient inside `jvp` equals that of the tape, and its tangent the tape's second derivative.
 """

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels.special_functions import called
 from adjoint.core.errors import TableError
-from adjoint.native.called import called
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from tests.watching import limited, watched
@@ -394,7 +394,7 @@ def test_a_row_is_read_as_it_is_written(tmp_path: Path) -> None:
 
 
 def test_numpy_functions_for_kernels_only_compute() -> None:
-    from adjoint.tensor.binding import NUMPY
+    from adjoint.ops.binding import NUMPY
 
     risky = ("load", "save", "savez", "fromfile", "loadtxt", "genfromtxt", "memmap", "frompyfunc",
              "vectorize", "apply_along_axis", "apply_over_axes", "piecewise", "fromfunction",

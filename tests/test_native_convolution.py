@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import convolution as native
+from adjoint.c_kernels import loading as library
 from adjoint.checks import convolution as checks
 from adjoint.kernels.convolution import windows
-from adjoint.native import build
-from adjoint.native import convolution as native
-from adjoint.native import kernels as library
+from adjoint.toolchain import build
 
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler here")
 

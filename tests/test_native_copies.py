@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import conversions, copies, element_loops, loading
 from adjoint.kernels import padding
 from adjoint.kernels.shape import copies as kernels_of_copies
-from adjoint.native import background, conversions, copies, kernels, loops
+from adjoint.toolchain import background
 
 pytestmark = pytest.mark.skipif(
-    kernels.function("copies", "join", np.float32) is None, reason="needs a C compiler"
+    loading.function("copies", "join", np.float32) is None, reason="needs a C compiler"
 )
 
 
@@ -130,7 +131,7 @@ def test_casts_are_numpys(source: str, target: str) -> None:
     if np.dtype(source).kind == "f":
         numbers += [np.nan, np.inf, -np.inf, 1e30, 3e9]
     with np.errstate(all="ignore"):
-        x = np.resize(np.array(numbers), loops.LARGE + 3).astype(source)
+        x = np.resize(np.array(numbers), element_loops.LARGE + 3).astype(source)
         np.testing.assert_array_equal(conversions.astype(x, target), x.astype(target))
 
 

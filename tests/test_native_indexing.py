@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import distance, indexing, loading
 from adjoint.kernels.linalg import least
-from adjoint.native import distance, indexing, kernels
 
 pytestmark = pytest.mark.skipif(
-    kernels.function("indexing", "gather", np.float32) is None, reason="needs a C compiler"
+    loading.function("indexing", "gather", np.float32) is None, reason="needs a C compiler"
 )
 
 SHAPE, COUNT = (30, 20, 25), 17

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import loading, ordering
 from adjoint.kernels import scan
 from adjoint.kernels.sorting import search
-from adjoint.native import kernels, ordering
 
 pytestmark = pytest.mark.skipif(
-    kernels.routine("ordering", "search", "float") is None, reason="needs a C compiler"
+    loading.routine("ordering", "search", "float") is None, reason="needs a C compiler"
 )
 
 

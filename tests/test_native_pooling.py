@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import pooling as native
 from adjoint.checks import pooling as rules
 from adjoint.kernels.pooling import maxima as kernels
 from adjoint.kernels.pooling.windows import adaptive, regular
-from adjoint.native import build
-from adjoint.native import pooling as native
+from adjoint.toolchain import build
 
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler here")
 GEOMETRIES = list(itertools.product((1, 2, 3), (1, 2, 3), (0, 1), (1, 2), (False, True)))

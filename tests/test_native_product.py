@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.native import kernels, product
+from adjoint.c_kernels import loading, product
 from tests.test_compile_safety import leave_the_compiler_alone, sanitized
 
 needs_compiler = pytest.mark.skipif(
-    kernels.function("product", "product", np.float32) is None, reason="needs a C compiler"
+    loading.function("product", "product", np.float32) is None, reason="needs a C compiler"
 )
 
 SIZES = [
@@ -39,9 +39,9 @@ def native(a: Any, b: Any, start: Any = None) -> Any:
     a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
     result = np.full((*batch, m, n), np.nan, a.dtype)
     steps = [[s // x.itemsize for s in x.strides] for x in (a, b, result)]
-    run = kernels.function("product", "product", a.dtype)
-    numbers = kernels.block(product.numbers((m, n, k), batch, *map(tuple, steps)))
-    assert not kernels.call(run, numbers, a, b, start, result)
+    run = loading.function("product", "product", a.dtype)
+    numbers = loading.block(product.numbers((m, n, k), batch, *map(tuple, steps)))
+    assert not loading.call(run, numbers, a, b, start, result)
     return result
 
 

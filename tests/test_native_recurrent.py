@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adjoint.c_kernels import recurrent as native
 from adjoint.kernels import recurrent as kernels
-from adjoint.native import build
-from adjoint.native import recurrent as native
+from adjoint.toolchain import build
 
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler here")
 # units below, at and beyond the width of a panel, sequences that fill tiles and that do not

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import loading, reduction
 from adjoint.kernels.reduction import large, sums
-from adjoint.native import kernels, reduction
 
 pytestmark = pytest.mark.skipif(
-    kernels.function("reduction", "reduce", np.float32) is None, reason="needs a C compiler"
+    loading.function("reduction", "reduce", np.float32) is None, reason="needs a C compiler"
 )
 
 SHAPES = [

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from adjoint.c_kernels import loading, rows
 from adjoint.kernels import normalization, scan
-from adjoint.native import kernels, rows
 
 pytestmark = pytest.mark.skipif(
-    kernels.function("rows", "layer", np.float32) is None, reason="needs a C compiler"
+    loading.function("rows", "layer", np.float32) is None, reason="needs a C compiler"
 )
 
 SHAPES = [(70, 60), (3, 2000), (5000, 1), (4, 7, 200)]

@@ -16,11 +16,12 @@ from typing import Any
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import copies, distance, indexing, ordering, reduction, rows, selection
 from adjoint.core import dtypes
-from adjoint.native import build, copies, distance, indexing, ordering, reduction, rows, selection
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
 from adjoint.testing import laws
+from adjoint.toolchain import build
 from tests.test_compile_safety import leave_the_compiler_alone, sanitized
 
 FAMILIES = (

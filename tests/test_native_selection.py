@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adjoint.native import kernels, selection
+from adjoint.c_kernels import loading, selection
 
 pytestmark = pytest.mark.skipif(
-    kernels.function("selection", "top", np.float32) is None, reason="needs a C compiler"
+    loading.function("selection", "top", np.float32) is None, reason="needs a C compiler"
 )
 
 

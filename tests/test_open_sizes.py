@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import dynamics, opening
+from adjoint.compiler.symbolic import fitting, learning
 from adjoint.core import pytrees
-from adjoint.native import build
+from adjoint.toolchain import build
 
 F = ad.nn.functional
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
@@ -513,9 +513,9 @@ def test_each_size_is_traced_and_lowered_once(monkeypatch: pytest.MonkeyPatch) -
     def simplify(*_: Any) -> Any:
         raise AssertionError
 
-    lowering = dynamics.lower
-    monkeypatch.setattr(dynamics, "lower", lower)
-    monkeypatch.setattr(opening._Instance, "graphs", simplify)
+    lowering = learning.lower
+    monkeypatch.setattr(learning, "lower", lower)
+    monkeypatch.setattr(fitting._Instance, "graphs", simplify)
     compiled = ad.compile(ad.grad(f), dynamic={"x": 0})
     draw = np.random.default_rng(5)
     given = [ad.tensor(draw.normal(size=size)) for size in ((12, 6), (6, 6), (6, 6))]

@@ -11,8 +11,8 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import AdjointError
-from adjoint.native import background, build
 from adjoint.optim import pieces
+from adjoint.toolchain import background, build
 
 F = ad.nn.functional
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core import pieces
+from adjoint.kernels import pieces
 
 
 @pytest.fixture(params=[1, 3])

@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 import adjoint as ad
-from adjoint.native import background, drawing
+from adjoint.c_kernels import drawing
+from adjoint.toolchain import background
 
 mpmath.mp.dps = 40
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import resampling as native
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from adjoint.kernels.resampling import axes
-from adjoint.native import resampling as native
 
 F = ad.nn.functional
 NAN, INF = math.nan, math.inf

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from adjoint.compiler.opening import Fits, NotWhole, QuotientFits, WholeFits
-from adjoint.core import sizes
-from adjoint.core.sizes import NotOpen, Size, assuming, divided, surely, symbol
+from adjoint.compiler.symbolic.fitting import Fits, NotWhole, QuotientFits, WholeFits
+from adjoint.core import symbolic_sizes
+from adjoint.core.symbolic_sizes import NotOpen, Size, assuming, divided, surely, symbol
 
 EXAMPLE = (30, 17, 50)
 POINTS = [(2, 2, 2), (2, 9, 3), (7, 2, 40), (30, 17, 50), (101, 64, 5)]
@@ -45,13 +45,13 @@ def test_arithmetic_is_that_of_the_numbers(seed: int) -> None:
     random_ = random.Random(seed)
     a, b = polynomial(random_), polynomial(random_)
     for point in POINTS:
-        x, y = sizes.at(a, point), sizes.at(b, point)
-        assert sizes.at(a + b, point) == x + y
-        assert sizes.at(a - b, point) == x - y
-        assert sizes.at(a * b, point) == x * y
+        x, y = symbolic_sizes.at(a, point), symbolic_sizes.at(b, point)
+        assert symbolic_sizes.at(a + b, point) == x + y
+        assert symbolic_sizes.at(a - b, point) == x - y
+        assert symbolic_sizes.at(a * b, point) == x * y
         names = {f"size{k}": n for k, n in enumerate(point)}
         assert eval(str(a).replace("/", "//"), {}, names) == x  # the text is an expression of C
-    assert int(a) == sizes.at(a, EXAMPLE)
+    assert int(a) == symbolic_sizes.at(a, EXAMPLE)
     if b:
         assert divided(a * b, b) == a
 
@@ -66,16 +66,16 @@ def test_what_is_sure_holds_for_all_sizes_and_what_is_decided_under_its_assumpti
         smaller = a < b
     for point in itertools.product((2, 3, 5, 40), repeat=3):
         if surely(a - b):
-            assert sizes.at(a, point) >= sizes.at(b, point)
-        if all(sizes.at(each, point) >= 0 for each in assumed):
-            assert smaller == (sizes.at(a, point) < sizes.at(b, point))
+            assert symbolic_sizes.at(a, point) >= symbolic_sizes.at(b, point)
+        if all(symbolic_sizes.at(each, point) >= 0 for each in assumed):
+            assert smaller == (symbolic_sizes.at(a, point) < symbolic_sizes.at(b, point))
 
 
 @pytest.mark.parametrize("seed", range(30))
 def test_quotients_are_those_of_the_numbers_and_written_in_one_way(seed: int) -> None:
     a = linear(random.Random(seed), symbol(1, 17))
     for n in range(2, 120):
-        assert sizes.at(a, (0, n)) == linear(random.Random(seed), n)
+        assert symbolic_sizes.at(a, (0, n)) == linear(random.Random(seed), n)
     if isinstance(a, Size):
         assert (a * 6 + 5) // 6 == a
         for k in (2, 3, 4):
@@ -113,7 +113,7 @@ def test_numbers_of_some_sizes_give_their_polynomial(count: int) -> None:
     last = names[-1]
     for wanted in (last, 3 * last - 2, last * last + last, names[0] * last * 4 + 1):
         for kind in (Fits, WholeFits, QuotientFits):
-            assert kind(points).fit([sizes.at(wanted, p) for p in points]) == wanted
+            assert kind(points).fit([symbolic_sizes.at(wanted, p) for p in points]) == wanted
     reals = [lambda n: 2 / (3 * n), lambda n: n**-0.5, lambda n: -1 / (n - 1)]
     reals += [lambda n: 2 * math.pi / n, lambda n: 1e-16 * (n + 7), lambda n: math.e * n**0.5]
     for real in reals:
@@ -146,4 +146,4 @@ def test_numbers_of_some_sizes_give_their_quotients(count: int) -> None:
     quarters = [halves[0] // 2, (halves[1] - 1) // 2 + 1]
     areas = [3 * halves[0] * halves[1], quarters[0] * quarters[1]]
     for wanted in (*halves, *quarters, *areas, first - halves[0], first // 16, (last - 7) // 5 + 1):
-        assert fits.fit([sizes.at(wanted, p) for p in points]) == wanted
+        assert fits.fit([symbolic_sizes.at(wanted, p) for p in points]) == wanted

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.c_kernels import sparse as native
 from adjoint.core.errors import (
     AdjointError,
     ArgumentError,
@@ -27,9 +28,8 @@ from adjoint.core.errors import (
     ValueRangeError,
 )
 from adjoint.kernels import sparse as kernels
-from adjoint.native import sparse as native
+from adjoint.ops import binding
 from adjoint.table import TABLE
-from adjoint.tensor import binding
 from adjoint.testing import gradcheck, gradgradcheck
 
 INDICES = [[0, 1, 1, 0], [2, 0, 2, 2]]  # two elements at (0, 2)

@@ -14,10 +14,10 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import GradError, TableError
-from adjoint.native import build
 from adjoint.table import TABLE
-from adjoint.tensor import zeros
-from adjoint.tensor.tape import KEEPS, MOVES, SELECTS
+from adjoint.tape import structural_zeros
+from adjoint.tensor.nodes import KEEPS, MOVES, SELECTS
+from adjoint.toolchain import build
 
 pytestmark = pytest.mark.filterwarnings("ignore:Anomaly")
 
@@ -355,9 +355,9 @@ def test_a_graph_holds_a_mask_of_rows_as_a_column() -> None:
 
 def test_zeros_are_found_only_where_there_is_a_nan(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    get = zeros.Live.get
+    get = structural_zeros.Live.get
     monkeypatch.setattr(
-        zeros.Live, "get", lambda self, *a, **k: asked.append(1) or get(self, *a, **k)
+        structural_zeros.Live, "get", lambda self, *a, **k: asked.append(1) or get(self, *a, **k)
     )
     f = lambda v: ad.where(v > 0, v.sqrt(), v * v).sum()
     assert ad.grad(f)(tensor(1.0, -1.0 / 4**0.5)).tolist()[0] == 0.5

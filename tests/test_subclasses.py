@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.homes.nested import NestedTensor
+from adjoint.homes.sparse import SparseTensor
 from adjoint.table import TABLE
-from adjoint.tensor.nested import NestedTensor
-from adjoint.tensor.sparse import SparseTensor
 from adjoint.testing import samples
 
 

@@ -12,7 +12,7 @@ import pytest
 import adjoint as ad
 from adjoint.compiler import lower, sweeps
 from adjoint.compiler.sweeps import Sweep
-from adjoint.native import build
+from adjoint.toolchain import build
 from tests.test_compile_programs import assert_same, make
 
 pytestmark = [

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.calls import checking
 from adjoint.core import promotion
 from adjoint.core.errors import MissingOperator, NotDifferentiable, TableError
 from adjoint.core.shapes import Spec
 from adjoint.table import TABLE
 from adjoint.table import schema as schemas
 from adjoint.table.reading import WORDS
-from adjoint.tensor import checking, saving
+from adjoint.tape import saving
 
 with (Path(__file__).parent / "data" / "catalogue.csv").open() as _file:
     CATALOGUE = list(csv.DictReader(_file))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.native import discovery
+from adjoint.toolchain import discovery
 
 F = ad.nn.functional
 WORDS = 'a"""\n*/ evil();\n"""+str(evil())+"""\'\'\'+evil()#\\'

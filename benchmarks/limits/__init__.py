@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent
 
 def load(name: str) -> Any:
     """Compile limits/<name>.c and load it."""
-    from adjoint.native import build
+    from adjoint.toolchain import build
 
     return ctypes.CDLL(str(build.build((FOLDER / f"{name}.c").read_text(encoding="utf-8"))))
 

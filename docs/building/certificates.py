@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adjoint.core.svg import element
+from adjoint.graph.svg import element
 from adjoint.testing.certificates import ledger, measuring
 from adjoint.testing.certificates.subjects import Subject
 

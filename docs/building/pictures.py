@@ -14,7 +14,7 @@ import numpy as np
 
 import adjoint as ad
 from adjoint.core.errors import AdjointError
-from adjoint.core.svg import element
+from adjoint.graph.svg import element
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
 

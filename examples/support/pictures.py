@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.svg import document, element
+from adjoint.graph.svg import document, element
 
 COLOURS = ("#4269d0", "#ff725c", "#3ca951", "#efb118", "#a463f2", "#6cc5b0", "#9c6b4e", "#97bbf5")
 WIDTH, HEIGHT = 340, 280  # of a panel

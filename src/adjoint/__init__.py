@@ -19,6 +19,36 @@ from typing import Any
 from adjoint import _wiring, autograd, core, func, ops, table
 from adjoint import absent as _absent
 from adjoint._version import __version__
+from adjoint.calls.autocast import (
+    autocast,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
+from adjoint.calls.methods import (
+    allclose,
+    as_tensor,
+    asarray,
+    equal,
+    from_numpy,
+    get_device,
+    is_inference,
+    is_nonzero,
+    is_same_size,
+    is_tensor,
+    numel,
+    resize_as_,
+    result_type,
+    tensor,
+)
 from adjoint.core import errors
 from adjoint.core import importing as _importing
 from adjoint.core.devices import Device as device  # noqa: N813 - PyTorch spells it so
@@ -85,39 +115,10 @@ from adjoint.functions import (
     unique_consecutive,
     unravel_index,
 )
+from adjoint.homes.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from adjoint.library import library
 from adjoint.ops.operator import exists as _exists
-from adjoint.tensor.autocast import (
-    autocast,
-    clear_autocast_cache,
-    get_autocast_cpu_dtype,
-    get_autocast_dtype,
-    is_autocast_cache_enabled,
-    is_autocast_cpu_enabled,
-    is_autocast_enabled,
-    set_autocast_cache_enabled,
-    set_autocast_cpu_dtype,
-    set_autocast_cpu_enabled,
-    set_autocast_dtype,
-    set_autocast_enabled,
-)
 from adjoint.tensor.indexing import as_strided, nonzero
-from adjoint.tensor.methods import (
-    allclose,
-    as_tensor,
-    asarray,
-    equal,
-    from_numpy,
-    get_device,
-    is_inference,
-    is_nonzero,
-    is_same_size,
-    is_tensor,
-    numel,
-    resize_as_,
-    result_type,
-    tensor,
-)
 from adjoint.tensor.modes import (
     default_dtype,
     enable_grad,
@@ -130,7 +131,6 @@ from adjoint.tensor.modes import (
     set_default_device,
     set_grad_enabled,
 )
-from adjoint.tensor.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from adjoint.tensor.printing import get_printoptions, printoptions, set_printoptions
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.checkpoints import checkpoint
@@ -205,29 +205,29 @@ _MODULES = (
 _NAMES = {
     "ShapeDtype": "adjoint.graph",
     "compile": "adjoint.compiler.compiled",
-    "associative_scan": "adjoint.graph.scans",
+    "associative_scan": "adjoint.graph.control.associative_scan",
     "closure_convert": "adjoint.graph.closures",
-    "cond": "adjoint.graph.control",
-    "custom_linear_solve": "adjoint.graph.implicit",
-    "custom_root": "adjoint.graph.implicit",
+    "cond": "adjoint.graph.control.cond",
+    "custom_linear_solve": "adjoint.graph.control.implicit",
+    "custom_root": "adjoint.graph.control.implicit",
     "decompose": "adjoint.graph.passes.decompose",
     "differentiate": "adjoint.graph",
     "eval_shape": "adjoint.graph.closures",
-    "fori_loop": "adjoint.graph.control",
+    "fori_loop": "adjoint.graph.control.while_loop",
     "linear_transpose": "adjoint.graph.closures",
     "load": "adjoint.serialization",
     "GradScaler": "adjoint.amp",
     "lobpcg": "adjoint.lowrank",
     "make_graph": "adjoint.graph.closures",
-    "map": "adjoint.graph.scans",
+    "map": "adjoint.graph.control.associative_scan",
     "pca_lowrank": "adjoint.lowrank",
-    "pure_callback": "adjoint.graph.callbacks",
+    "pure_callback": "adjoint.graph.control.callbacks",
     "save": "adjoint.serialization",
-    "scan": "adjoint.graph.control",
+    "scan": "adjoint.graph.control.scan",
     "simplify": "adjoint.graph",
     "spmm": "adjoint.sparse",
     "svd_lowrank": "adjoint.lowrank",
-    "switch": "adjoint.graph.control",
+    "switch": "adjoint.graph.control.cond",
     "sparse_bsc_tensor": "adjoint.sparse",
     "sparse_bsr_tensor": "adjoint.sparse",
     "sparse_compressed_tensor": "adjoint.sparse",
@@ -235,7 +235,7 @@ _NAMES = {
     "sparse_csc_tensor": "adjoint.sparse",
     "sparse_csr_tensor": "adjoint.sparse",
     "trace": "adjoint.graph",
-    "while_loop": "adjoint.graph.control",
+    "while_loop": "adjoint.graph.control.while_loop",
     **dict.fromkeys(
         (
             "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",

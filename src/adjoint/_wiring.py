@@ -9,44 +9,42 @@ from __future__ import annotations
 import warnings
 
 from adjoint import exchange, legacy
+from adjoint.c_kernels import conversions
+from adjoint.calls import dispatch, eager, gradients, methods, operators
 from adjoint.core import allocation, generator, promotion
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
-from adjoint.native import conversions
+from adjoint.homes import complex32, fans, nested, sparse, subclasses
 from adjoint.ops import runtime
 from adjoint.table import TABLE
-from adjoint.tensor import (
-    autograd,
-    eager,
-    fans,
-    halves,
-    memory,
-    methods,
-    nested,
-    operators,
-    sharing,
-    sparse,
-    subclasses,
-)
-from adjoint.tensor.saved import saved_attribute
-from adjoint.tensor.tape import Node
-from adjoint.tensor.tensor import Tensor, offer
+from adjoint.tape.saved import saved_attribute
+from adjoint.tensor import memory, shared_memory
+from adjoint.tensor.nodes import Node
+from adjoint.tensor.tensor import Tensor, make, offer
 from adjoint.transforms.batch import mapped
 from adjoint.transforms.vectorize import vmap
 
-runtime.install(Tensor, methods.tensor_of, eager.build, eager.build_parts, sparse.assemble)
+runtime.install(
+    Tensor,
+    make,
+    methods.tensor_of,
+    eager.build,
+    eager.build_parts,
+    sparse.assemble,
+    dispatch.again,
+)
 operators.install()
 methods.install()
 legacy.install()
 subclasses.install()
 nested.install()
-halves.install()
+complex32.install()
 memory.install()
-sharing.install()
+shared_memory.install()
 exchange.install()
 Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
 Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 offer(TABLE.names())
-autograd.vmap = vmap
+gradients.vmap = vmap
 fans.mapped = mapped
 generator.wrap = methods.from_numpy
 promotion.large = conversions

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from adjoint.graph.callbacks import call
+from adjoint.graph.control.callbacks import call
 
 __all__ = ["callback", "print"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.calls.methods import from_numpy
 from adjoint.core.devices import Device, present
 from adjoint.core.dtypes import DEFAULT, bfloat16, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, ExchangeError, ValueRangeError
 from adjoint.core.importing import imported
 from adjoint.core.lazy import Lazy
-from adjoint.tensor.methods import from_numpy
 from adjoint.tensor.modes import get_default_device
 from adjoint.tensor.tensor import Tensor
 

@@ -12,11 +12,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from adjoint.calls.methods import as_tensor
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, to_dtype
 from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.ops import operator as operators
-from adjoint.tensor.methods import as_tensor
 
 _WORD = 0xFFFFFFFF
 _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))

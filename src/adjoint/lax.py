@@ -20,13 +20,15 @@ from typing import Any
 
 from adjoint import doors, ops
 from adjoint.absent import absent
+from adjoint.calls.methods import as_tensor
 from adjoint.core.dtypes import to_dtype
-from adjoint.graph.callbacks import pure_callback
-from adjoint.graph.control import cond, fori_loop, scan, switch, while_loop
-from adjoint.graph.implicit import custom_linear_solve, custom_root
-from adjoint.graph.scans import associative_scan, map
+from adjoint.graph.control.associative_scan import associative_scan, map
+from adjoint.graph.control.callbacks import pure_callback
+from adjoint.graph.control.cond import cond, switch
+from adjoint.graph.control.implicit import custom_linear_solve, custom_root
+from adjoint.graph.control.scan import scan
+from adjoint.graph.control.while_loop import fori_loop, while_loop
 from adjoint.ops import operator as operators
-from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.reverse import stop_gradient
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from adjoint.calls.methods import tensor
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, DType, to_dtype
 from adjoint.core.errors import ArgumentError, did_you_mean
 from adjoint.core.shapes import Size
 from adjoint.ops import operator as operators
-from adjoint.tensor.methods import tensor
 from adjoint.tensor.tensor import Tensor
 
 # The old names of dtypes.

@@ -13,6 +13,7 @@ from collections import Counter
 from typing import Any
 
 import adjoint
+from adjoint.calls import checking
 from adjoint.core.errors import TableError
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Packet, packet
@@ -20,7 +21,6 @@ from adjoint.table import FAMILIES, TABLE, read
 from adjoint.table import formula as language
 from adjoint.table.reading import Mistakes, Source, load
 from adjoint.table.rows import Row
-from adjoint.tensor import checking
 from adjoint.tensor.tensor import Offer, Tensor, offer
 
 

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
+from adjoint.calls.methods import as_tensor, place_of
 from adjoint.core.dtypes import to_dtype
 from adjoint.core.errors import ArgumentError, DimensionError, ShapeError
 from adjoint.core.layouts import jagged, strided, to_layout
-from adjoint.core.ragged import Ragged, Size
 from adjoint.core.shapes import show
+from adjoint.homes.levels import on_level
+from adjoint.homes.nested import NestedTensor, nested_of
 from adjoint.ops.nested import joined
-from adjoint.tensor.levels import on_level
-from adjoint.tensor.methods import as_tensor, place_of
-from adjoint.tensor.nested import NestedTensor, nested_of
+from adjoint.structures.ragged import Ragged, Size
 from adjoint.tensor.tensor import Tensor
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import adjoint
 from adjoint.absent import absent
-from adjoint.tensor.overrides import (
+from adjoint.homes.overrides import (
     TorchFunctionMode,
     handle_torch_function,
     has_torch_function,

@@ -15,12 +15,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
+from adjoint.calls.methods import as_tensor
 from adjoint.core.dtypes import DType, int64, to_dtype
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.core.layouts import Layout, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr, to_layout
-from adjoint.core.patterns import BLOCKED, BY_COLUMNS
 from adjoint.core.shapes import show
-from adjoint.tensor.methods import as_tensor
+from adjoint.structures.patterns import BLOCKED, BY_COLUMNS
 from adjoint.tensor.tensor import Tensor
 
 Size = Sequence[int] | None

@@ -18,10 +18,10 @@ import numpy as np
 import adjoint as ad
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.graph.trace import TraceError
+from adjoint.homes.held_numbers import number_of
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.table.schema import Argument
-from adjoint.tensor.numbers import number_of
 from tests.fuzz import campaign
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Any
 
 from adjoint.core import cachedir
-from adjoint.native import build, cache, discovery
 from adjoint.table.prepared import Prepared
+from adjoint.toolchain import build, cache, discovery
 from tests.fuzz import campaign
 from tests.watching import limited
 
@@ -391,7 +391,7 @@ def racing_processes(random_: random.Random, folder: Path) -> Iterator[None]:
     """Other processes build the same objects, and some of them are killed on the way."""
     code = (
         "import sys\nfrom tests.fuzz.cache_faults import source\n"
-        "from adjoint.native import build\n"
+        "from adjoint.c_kernels import build\n"
         f"for n in range({NUMBERS}): build.build(source(n))\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", code]

@@ -7,8 +7,8 @@ from typing import NoReturn
 from adjoint.absent import absent
 from adjoint.amp.functions import custom_bwd, custom_fwd
 from adjoint.amp.scaler import GradScaler
+from adjoint.calls.autocast import autocast
 from adjoint.core.devices import COUNTS, Device
-from adjoint.tensor.autocast import autocast
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]
 

@@ -6,9 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from adjoint.calls.autocast import autocast, get_autocast_dtype, is_autocast_enabled
 from adjoint.core import pytrees
 from adjoint.core.dtypes import float64, to_dtype
-from adjoint.tensor.autocast import autocast, get_autocast_dtype, is_autocast_enabled
 from adjoint.tensor.tensor import Tensor
 
 Function = Callable[..., Any]

@@ -14,7 +14,7 @@ from adjoint.core import pytrees
 from adjoint.core.devices import COUNTS, Device
 from adjoint.core.dtypes import float16
 from adjoint.core.errors import AdjointError, ArgumentError, DtypeError
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 

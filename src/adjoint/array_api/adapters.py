@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from adjoint.array_api.inspection import dtype_of
+from adjoint.calls.methods import as_tensor, asarray
 from adjoint.core.dtypes import COMPLEX, FLOAT, DType, complex128, float64, int64, uint64
 from adjoint.core.dtypes import bool_ as boolean
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError
@@ -26,7 +27,6 @@ from adjoint.ops.operator import packet
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.construct import kinds_of
 from adjoint.tensor.indexing import nonzero
-from adjoint.tensor.methods import as_tensor, asarray
 from adjoint.tensor.tensor import Tensor
 
 _PLAIN: dict[type, DType] = {bool: boolean, int: int64, float: float64, complex: complex128}

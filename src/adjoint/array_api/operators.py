@@ -11,7 +11,7 @@ from typing import Any
 
 from adjoint import array_api  # whose functions are looked up when an operator runs
 from adjoint.core.errors import DtypeError
-from adjoint.tensor.overrides import TorchFunctionMode
+from adjoint.homes.overrides import TorchFunctionMode
 from adjoint.tensor.tensor import Tensor
 
 # The operator behind `x + y`, and the standard's function.

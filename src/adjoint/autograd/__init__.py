@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.absent import absent
+from adjoint.autograd import forward_ad, grad_mode, graph
+from adjoint.calls import function
+from adjoint.calls.function import Function, FunctionContext, once_differentiable
+from adjoint.calls.gradients import backward, grad
 from adjoint.core.importing import imported
 from adjoint.legacy import Variable
-from adjoint.tensor import forward_ad, function, grad_mode, graph
-from adjoint.tensor.autograd import backward, grad
-from adjoint.tensor.function import Function, FunctionContext, once_differentiable
+from adjoint.tape.saved import SavedTensor
 from adjoint.tensor.modes import (
     detect_anomaly,
     enable_grad,
@@ -19,7 +21,6 @@ from adjoint.tensor.modes import (
     set_detect_anomaly,
     set_grad_enabled,
 )
-from adjoint.tensor.saved import SavedTensor
 
 __all__ = [
     "Function",
@@ -51,7 +52,7 @@ _LATE = dict.fromkeys(("GradcheckError", "gradcheck", "gradgradcheck"), "adjoint
 
 def __getattr__(name: str) -> Any:
     if name == "functional":
-        return imported("adjoint.transforms.functional")
+        return imported("adjoint.autograd.functional")
     if name not in _LATE:
         raise absent("adjoint.autograd", name, __dir__())
     return getattr(imported(_LATE[name]), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.tensor import function as _own
+from adjoint.calls import function as _own
 
 
 def __getattr__(name: str) -> Any:

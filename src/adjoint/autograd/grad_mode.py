@@ -1,15 +1,5 @@
-"""`import adjoint.autograd.grad_mode`: what is recorded; the module is that of a lower layer."""
+"""`ad.autograd.grad_mode`: the modes that say what is recorded."""
 
-from __future__ import annotations
+from adjoint.tensor.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-from typing import Any
-
-from adjoint.tensor import grad_mode as _own
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(_own, name)
-
-
-def __dir__() -> list[str]:
-    return dir(_own)
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjoint.native.discovery import toolchain
+from adjoint.toolchain.discovery import toolchain
 
 
 def is_available() -> bool:

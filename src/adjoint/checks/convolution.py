@@ -17,7 +17,7 @@ from adjoint.checks import matmul
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 
 FARTHEST = 1 << 24  # the largest stride, padding or dilation; loops may run over each of them
 

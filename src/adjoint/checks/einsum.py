@@ -25,7 +25,7 @@ from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
-from adjoint.core.sizes import chosen
+from adjoint.core.symbolic_sizes import chosen
 
 Labels = tuple[int, ...]
 Move = tuple[str, Any]  # ("permute", (1, 0))

@@ -13,7 +13,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show
-from adjoint.core.sizes import is_for_many
+from adjoint.core.symbolic_sizes import is_for_many
 
 TAPS = {"nearest": 1, "nearest-exact": 1, "linear": 2, "cubic": 4}  # along one dimension
 WIDTHS = {"linear antialias": 2, "cubic antialias": 4, "lanczos antialias": 6}  # of the filters

@@ -13,7 +13,7 @@ from adjoint.cli import functions
 from adjoint.cli.parser import add_command
 from adjoint.cli.terminal import paint
 from adjoint.core.errors import AdjointError, ArgumentError
-from adjoint.native import build
+from adjoint.toolchain import build
 from adjoint.transforms.progress import bar
 
 _BLOCK = 0.02  # seconds of one measurement, at least one call

@@ -12,7 +12,7 @@ from adjoint.cli.operators import relative
 from adjoint.cli.parser import FILE, add_command, completes
 from adjoint.cli.terminal import paint
 from adjoint.core.errors import AdjointError
-from adjoint.native import build
+from adjoint.toolchain import build
 
 
 def add_compile(commands: Any) -> None:

@@ -6,12 +6,13 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from adjoint.c_kernels import loading
 from adjoint.cli.parser import add_command
 from adjoint.core import cachedir
 from adjoint.core.errors import AdjointError
 from adjoint.elements import large
-from adjoint.native import background, build, kernels
 from adjoint.table import TABLE
+from adjoint.toolchain import background, build
 from adjoint.transforms.progress import bar
 
 _AT_ONCE = 16  # sources that are built together
@@ -51,7 +52,7 @@ def build_all() -> Iterator[str]:
         )
     yield f"compiler   {build.compiler()}"
     yield f"kept in    {build.cache_directory()}"
-    sources = [*kernels.sources(), *_of_rows()]
+    sources = [*loading.sources(), *_of_rows()]
     wanted = [source for source in sources if not build.is_built(source)]
     for start in bar(range(0, len(wanted), _AT_ONCE), "building", True):
         build.build_all(wanted[start : start + _AT_ONCE])

@@ -14,7 +14,7 @@ from typing import Any
 
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import divided, is_open, surely, with_known
+from adjoint.core.symbolic_sizes import divided, is_open, surely, with_known
 
 
 @record

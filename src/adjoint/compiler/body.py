@@ -41,7 +41,7 @@ from adjoint.compiler.neighbours import Neighbours
 from adjoint.compiler.plan import Loop, Plan, reduced_dims
 from adjoint.core.promotion import element
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.functions import VECTORIZED
 from adjoint.elements.language import FUNCTION
 from adjoint.elements.numbers import C_TYPES, HALVES, cast, literal, narrowed, suffix, widened

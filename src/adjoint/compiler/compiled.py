@@ -9,38 +9,39 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.compiler import dynamics, entry, pages
+from adjoint.calls.function import Function
+from adjoint.calls.methods import as_tensor, tensor_of
+from adjoint.compiler import entry, notebook
 from adjoint.compiler.attributes import Same, attributes_of, has_attributes
-from adjoint.compiler.calling import EITHER
 from adjoint.compiler.entry import DECLINED
-from adjoint.compiler.outside import Outside
+from adjoint.compiler.fast_call import EITHER
+from adjoint.compiler.outside_tensors import Outside
 from adjoint.compiler.program import compiled as compiled_graph
 from adjoint.compiler.reads import Reads, look
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.compiler.statics import Statics, opened
+from adjoint.compiler.symbolic import learning
 from adjoint.core import pytrees
 from adjoint.core.collecting import uncollected
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError, InplaceError
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.core.state import changed, current, dtype_blocks, inference_modes, seeing
 from adjoint.core.storage import in_order
-from adjoint.graph import interpret, written
+from adjoint.graph import interpret, mutated_arguments
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.facts import may_give_up
 from adjoint.graph.ir import Graph
+from adjoint.graph.mutated_arguments import Written
 from adjoint.graph.numbers import ArrayTensor, NumberTensor, array_tensor, number_tensor
 from adjoint.graph.trace import ShapeDtype, paths_of, trace
-from adjoint.graph.written import Written
-from adjoint.native import build
-from adjoint.tensor.arrays import ndarray
-from adjoint.tensor.function import Function
-from adjoint.tensor.methods import as_tensor, tensor_of
+from adjoint.homes.arrays import ndarray
+from adjoint.homes.held_numbers import number_of
+from adjoint.homes.pullback import pullback
 from adjoint.tensor.modes import enable_grad
-from adjoint.tensor.numbers import number_of
-from adjoint.tensor.pullback import pullback
-from adjoint.tensor.tape import mark_inference
+from adjoint.tensor.nodes import mark_inference
 from adjoint.tensor.tensor import Tensor, make
+from adjoint.toolchain import build
 from adjoint.transforms.annotations import P, R
 from adjoint.transforms.dressing import argument_of, plain, plain_tree, result_arrays
 from adjoint.transforms.transformed import Wrapper, describe, keeps_signature
@@ -121,7 +122,7 @@ class Compiled(Wrapper[P, R]):
         return f"<adjoint.{describe(self)}: {said}{sizes}>"
 
     def _repr_html_(self) -> str:
-        return pages.page(repr(self), self.latest)
+        return notebook.page(repr(self), self.latest)
 
     def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         key, tensors, structure = self._signature(args, keywords)
@@ -138,12 +139,12 @@ class Compiled(Wrapper[P, R]):
         if current().recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure, args, keywords)
         program, outputs = self._program(key, tensors, structure)
-        writes = written.places_in(outputs)
+        writes = mutated_arguments.places_in(outputs)
         memory = self._memory(args, keywords, given) if writes else []
         of_ours = any(type(t) is ArrayTensor and t.is_ours for t in tensors)
-        if written.share_memory(memory, writes) or (writes and of_ours):
+        if mutated_arguments.share_memory(memory, writes) or (writes and of_ours):
             return self._eagerly(args, keywords)
-        written.check_writable(memory, writes)
+        mutated_arguments.check_writable(memory, writes)
         closure = program.stages.closure
         if current().recording:
             _refuse(closure)
@@ -301,7 +302,7 @@ class Compiled(Wrapper[P, R]):
         objects = [v for v in pytrees.leaves((args, keywords)) if has_attributes(v)]
         before = [attributes_of(v) for v in objects]
         with changed(roots_from=0):
-            graph = trace(written.watched(function), *args, **keywords)
+            graph = trace(mutated_arguments.watched(function), *args, **keywords)
         kept = graph.signature.static  # without the objects, which a program does not keep alive
         graph.signature.static = {n: Same(v) if has_attributes(v) else v for n, v in kept.items()}
         self.world.outside.note(graph)
@@ -372,13 +373,13 @@ class Compiled(Wrapper[P, R]):
             for t in tensors
             if isinstance(t, Tensor)
         ]
-        writes = written.places_in(out_structure)
+        writes = mutated_arguments.places_in(out_structure)
         _check_written(given, writes)
         memory = self._memory(args, keywords, given) if writes else []
         of_ours = any(type(t) is ArrayTensor and t.is_ours for t in tensors)
-        if written.share_memory(memory, writes) or (writes and of_ours):
+        if mutated_arguments.share_memory(memory, writes) or (writes and of_ours):
             return self._eagerly(args, keywords)
-        written.check_writable(memory, writes)
+        mutated_arguments.check_writable(memory, writes)
         outputs = _PairFunction.apply(programs, *given)
         made = pytrees.unflatten(out_structure, list(outputs[: programs.pair.real_outputs]))
         result = _returned(made, given)
@@ -549,7 +550,7 @@ class _World:
     def __init__(self, function: Any, dynamic: Any, outside: Outside | None) -> None:
         self.programs: dict[Any, Any] = {}
         self.pairs: dict[Any, Any] = {}
-        self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
+        self.sizes = None if dynamic is None else learning.Sizes(function, dynamic)
         self.outside = outside
 
     def keep(self, key: Any, found: Any) -> None:

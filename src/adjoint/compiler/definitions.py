@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from adjoint.c_kernels import loading
 from adjoint.checks import pooling as windows
 from adjoint.compiler import routines
 from adjoint.compiler.accumulators import ACCUMULATORS
@@ -35,14 +36,13 @@ from adjoint.core.promotion import NUMBERS, fit_number
 from adjoint.core.records import record
 from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, wrap_dims
-from adjoint.core.sizes import is_for_many, is_open
 from adjoint.core.storage import imagined
+from adjoint.core.symbolic_sizes import is_for_many, is_open
 from adjoint.elements import language
 from adjoint.elements.numbers import C_TYPES, COMPLEX, HALVES
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.graph.passes.products_onto import is_onto
-from adjoint.native import kernels
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor.tensor import make
 
@@ -603,7 +603,7 @@ def _library_of_floats(node: Node) -> Library | None:
         return None
     product = node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1
     if product or is_onto(node):
-        there = kernels.function("product", "product", node.output.dtype.name) is not None
+        there = loading.function("product", "product", node.output.dtype.name) is not None
         return Library("product") if there else None
     rule = _ROUTINES.get(node.op.row.routine)
     return None if rule is None else rule(node)
@@ -628,7 +628,7 @@ def _windows(node: Node, name: str) -> Library | None:
     dtypes = {v.dtype.name for v in node.inputs()}
     dtype, dimensions = node.output.dtype.name, len(node.output.shape) - 2
     there = len(dtypes) == 1 and (
-        kernels.function("convolution", name, dtype, dimensions) is not None
+        loading.function("convolution", name, dtype, dimensions) is not None
     )
     return Library(name) if there else None
 
@@ -642,7 +642,7 @@ def _pooling(node: Node, name: str) -> Library | None:
     kernel = windows.each(node.op.name, "kernel_size", argument(node, "kernel_size"), dims)
     if name == "maxima" and math.prod(kernel) <= windows.FEW:
         return None
-    found = kernels.function("pooling", name, node.outputs[0].dtype.name, dims)
+    found = loading.function("pooling", name, node.outputs[0].dtype.name, dims)
     return None if found is None else Library(name)
 
 
@@ -652,14 +652,14 @@ def _attention(node: Node, name: str) -> Library | None:
         argument(node, n) for n in ("query", "key", "value", "bias", "coins")
     )
     batch = query.shape[:-2]
-    even = key.shape[:-2] == batch == value.shape[:-2] and len(batch) <= kernels.MOST
+    even = key.shape[:-2] == batch == value.shape[:-2] and len(batch) <= loading.MOST
     kind = query.dtype.name
     fits = bias is None or bias.dtype.name in (kind, "bool")
     if coins is not None or not even or not fits:
         return None
     if name == "attend_backward" and argument(node, "output_mask")[3]:
         return None
-    return Library(name) if kernels.function("attention", name, kind) is not None else None
+    return Library(name) if loading.function("attention", name, kind) is not None else None
 
 
 def keeps_scores(node: Node) -> bool:

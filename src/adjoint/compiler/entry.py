@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.compiler import calling
+from adjoint.compiler import fast_call
 from adjoint.core import pytrees
 from adjoint.core.pytrees import TreeDef
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.graph.ir import Value
-from adjoint.native import build
+from adjoint.toolchain import build
 
 DECLINED = object()  # what an entry returns for arguments that it is not for
 _ND, _SIZES, _DTYPE, _FLAGS = 8, 16, 40, 48  # bytes after the address of the data
@@ -81,8 +81,8 @@ def write(
     They may stand alone or in tuples, lists and dictionaries; other containers have none.
     """
     steps = _steps(structure, iter(program.direct))
-    listed = [*((calling.LEAF, n) for n in program.direct), (calling.LIST, len(program.direct))]
-    native = calling.function(program, listed if steps is None else steps, DECLINED, kinds)
+    listed = [*((fast_call.LEAF, n) for n in program.direct), (fast_call.LIST, len(program.direct))]
+    native = fast_call.function(program, listed if steps is None else steps, DECLINED, kinds)
     if native is None:
         return None
     names = [f"x{i}" for i in range(len(arguments.children))]
@@ -148,7 +148,7 @@ class _Taken:
 def _steps(structure: TreeDef, leaves: Iterator[int]) -> list[tuple[int, int]] | None:
     """The steps that build tuples and lists of results; None for other containers."""
     if structure.kind is None:
-        return [(calling.LEAF, next(leaves))]
+        return [(fast_call.LEAF, next(leaves))]
     if structure.kind not in (tuple, list):
         return None
     found: list[tuple[int, int]] = []
@@ -157,5 +157,5 @@ def _steps(structure: TreeDef, leaves: Iterator[int]) -> list[tuple[int, int]] |
         if steps is None:
             return None
         found += steps
-    kind = calling.TUPLE if structure.kind is tuple else calling.LIST
+    kind = fast_call.TUPLE if structure.kind is tuple else fast_call.LIST
     return [*found, (kind, len(structure.children))]

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
-from adjoint.compiler import libraries, routines
+from adjoint.compiler import routine_calls, routines
 from adjoint.compiler.affine import Affine, Index, flat, identity, refinement, row_major
 from adjoint.compiler.definitions import (
     CHEAP,
@@ -38,7 +38,6 @@ from adjoint.compiler.definitions import (
     define,
     is_native,
 )
-from adjoint.compiler.libraries import Layout
 from adjoint.compiler.plan import (
     Call,
     Callback,
@@ -51,13 +50,14 @@ from adjoint.compiler.plan import (
     Step,
     intervals,
 )
+from adjoint.compiler.routine_calls import Layout
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.language import FUNCTION
 from adjoint.graph import interpret
+from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
-from adjoint.graph.staging import UNKNOWN
 from adjoint.ops import operator as operators
 
 # Compilers take more than linear time for long functions, so loops are of bounded size:
@@ -233,7 +233,7 @@ class _Planner:
             assert ours is not None, "LAPACK's Cholesky is among our routines"
             definition = self.plan.definitions[node] = Library(ours.name, ours)
         inputs = list(node.inputs())
-        layouts = libraries.layouts(definition.routine, len(inputs), definition.ours)
+        layouts = routine_calls.layouts(definition.routine, len(inputs), definition.ours)
         operands = [self._operand(v, layout) for v, layout in zip(inputs, layouts)]
         self.steps.append(Call(node, definition.routine, operands, definition.ours))
         self._made(node, len(self.steps) - 1)
@@ -444,7 +444,7 @@ class _Planner:
         self.plan.definitions[value.node] = View(single, ())
         self._virtual(value, 1, 0)
 
-    def _operand(self, value: Value, fits: Layout = libraries.is_whole) -> Operand:
+    def _operand(self, value: Value, fits: Layout = routine_calls.is_whole) -> Operand:
         """Where a library, or the code of a region, finds a value: a view of memory needs no copy
         if its strides fit.
         """

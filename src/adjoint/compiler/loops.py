@@ -2,7 +2,7 @@
 
 A `Kernel` is a function of rows: loops (`For`) around statements, each of which reads or writes one
 element, with indices that are affine in the loops' variables. Sizes may be open: then extents and
-indices are polynomials in size symbols (`core/sizes.py`), and everything here is the same.
+indices are polynomials in size symbols (`core/symbolic_sizes.py`), and everything here is the same.
 
 Variables are whole numbers: the dimensions of a loop's space, and a few of their own (`ROW`, …).
 """
@@ -19,7 +19,7 @@ from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, Bounds
 from adjoint.core.records import record, structure
 from adjoint.core.remembering import cached_property
-from adjoint.core.sizes import is_open, surely, with_known
+from adjoint.core.symbolic_sizes import is_open, surely, with_known
 from adjoint.graph.ir import Node, Value
 
 ROW, BLOCK, LANE = -1, -2, -3  # the number of a row; the first row of a block; a row in a block

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
+from adjoint.calls.methods import as_tensor
 from adjoint.compiler.definitions import define, is_native, keeps_scores
 from adjoint.compiler.small_products import SMALL_PRODUCT, is_small, write_products
 from adjoint.compiler.values import LOWERED, of_complex, of_halves
@@ -24,8 +25,7 @@ from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.graph.passes.products_onto import is_large, is_onto
 from adjoint.graph.passes.prune_loops import prune_loops
-from adjoint.tensor import binding
-from adjoint.tensor.methods import as_tensor
+from adjoint.ops import binding
 
 _PLACES = 1 << 12  # elements of which the places in memory may be a constant
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler import libraries, shaping
+from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.loops import Kernel
 from adjoint.compiler.nests import Nest, nested
 from adjoint.compiler.plan import Call, Nested, Operand, Plan, Step
@@ -23,7 +23,7 @@ from adjoint.compiler.shaping import Version
 from adjoint.compiler.sweeps import Steps, Sweep, reads, swept, writes
 from adjoint.core.records import structure
 from adjoint.core.remembering import cached_property
-from adjoint.core.sizes import at
+from adjoint.core.symbolic_sizes import at
 from adjoint.graph.ir import Value
 
 ALIGNMENT = 64
@@ -49,7 +49,7 @@ class Layout:
     def largest(self) -> Any:
         """The work of the step that has most of it."""
         nests = [k.work for k in self.kernels.values() if k.divisible]
-        calls = [libraries.flops(s) for s in self.steps if isinstance(s, Call)]
+        calls = [routine_calls.flops(s) for s in self.steps if isinstance(s, Call)]
         sweeps = [s.work for s in self.steps if isinstance(s, Sweep)]
         return max([0, *nests, *calls, *sweeps], key=int)
 

@@ -18,7 +18,7 @@ from adjoint.compiler.loops import Load
 from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step, reduced_dims
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import surely
+from adjoint.core.symbolic_sizes import surely
 from adjoint.graph.ir import Value
 
 _LOCAL = 1 << 16  # bytes of one row that a nest may keep

@@ -10,8 +10,8 @@ from adjoint.compiler.definitions import Reshape
 from adjoint.compiler.routines import Routine
 from adjoint.core.records import record, structure
 from adjoint.core.shapes import Shape
+from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Graph, Node, Value
-from adjoint.graph.staging import UNKNOWN
 
 
 @structure

@@ -17,31 +17,31 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.compiler import entry, libraries
+from adjoint.compiler import entry, routine_calls
 from adjoint.compiler.c import render, tapes
 from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, Scope, Table
 from adjoint.compiler.c.tapes import Tape
 from adjoint.compiler.fuse import fuse
+from adjoint.compiler.kept_steps import keep_steps
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.memory import ALIGNMENT, Layout, arrange, elements, lay_out
-from adjoint.compiler.opening import Opened
 from adjoint.compiler.plan import Callback, Operand
 from adjoint.compiler.stages import Stages
-from adjoint.compiler.steps import keep_steps
+from adjoint.compiler.symbolic.fitting import Opened
 from adjoint.core import threads
 from adjoint.core.collecting import uncollected
 from adjoint.core.errors import TableError
 from adjoint.core.promotion import fit_number
 from adjoint.core.shapes import Shape, show
-from adjoint.core.sizes import at
 from adjoint.core.storage import in_order
+from adjoint.core.symbolic_sizes import at
 from adjoint.elements import functions
 from adjoint.graph import interpret
+from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Graph, Node, Value
-from adjoint.graph.staging import UNKNOWN
-from adjoint.native import build
 from adjoint.ops.operator import Operator
 from adjoint.tensor.tensor import make
+from adjoint.toolchain import build
 
 Report = Callable[[str, float], None]
 SHORT = 1 << 18  # additions of a program for which other threads of Python can wait
@@ -174,7 +174,7 @@ class Code:
 def _is_all(operand: Operand) -> bool:
     """Whether an operand is all of a value, element by element."""
     same = math.prod(operand.shape) == math.prod(operand.value.shape)
-    return same and not operand.offset and libraries.is_whole(operand)
+    return same and not operand.offset and routine_calls.is_whole(operand)
 
 
 class Program:
@@ -202,7 +202,7 @@ class Program:
         self.numbers = (ctypes.c_long * max(len(numbers), 1))(*numbers)
         self.block[SIZES] = ctypes.addressof(self.numbers)
         if used := code.plan.routines():
-            self.library = libraries.addresses(
+            self.library = routine_calls.addresses(
                 used
             )  # kept: of two threads that ask, one has its own
             self.block[LIBRARY] = ctypes.addressof(self.library)

@@ -2,9 +2,9 @@
 sorting, places that indices choose, Fourier transforms.
 
 A row says `routine: sort`; `find` looks at a node of that row and says which function of which file
-of `native/` computes it, and with which numbers. All of these functions take their numbers, their
-operands and their results, and return whether they failed; a program that meets a failure runs
-eagerly, where a kernel says what is wrong.
+of `c_kernels/` computes it, and with which numbers. All of these functions take their numbers,
+their operands and their results, and return whether they failed; a program that meets a failure
+runs eagerly, where a kernel says what is wrong.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 
+from adjoint.c_kernels import loading
 from adjoint.compiler.affine import row_major
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node
-from adjoint.native import kernels
 
 
 @record
 class Routine:
     """One of our functions, and what it is called with."""
 
-    file: str  # "factors": native/factors.c
+    file: str  # "factors": c_kernels/factors.c
     name: str  # "lu"
     kind: str  # the type in it: "double"
     numbers: tuple[int, ...]
@@ -48,7 +48,7 @@ def find(node: Node) -> Routine | None:
     """The routine that computes a node; None where there is none, or no code can be built."""
     rule = _FINDERS.get(node.op.row.routine)
     found = None if rule is None else rule(node)
-    if found is None or kernels.routine(found.file, found.name, found.kind) is None:
+    if found is None or loading.routine(found.file, found.name, found.kind) is None:
         return None
     return found
 

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler import libraries
+from adjoint.compiler import routine_calls
 from adjoint.compiler.memory import Layout, nbytes
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested
 from adjoint.compiler.sweeps import Sweep, reads, writes
 from adjoint.core.records import record, structure
 from adjoint.core.remembering import cached_property
-from adjoint.core.sizes import at
+from adjoint.core.symbolic_sizes import at
+from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Constant, Graph, Value
-from adjoint.graph.staging import UNKNOWN
 
 
 @record
@@ -171,7 +171,7 @@ def _arithmetic(step: Any) -> tuple[int, int]:
         return sum(f for f, _ in found), sum(f for _, f in found)
     if isinstance(step, Nest):
         return sum(m.flops for m in step.members), sum(m.functions for m in step.members)
-    return libraries.flops(step) if isinstance(step, Call) else 0, 0
+    return routine_calls.flops(step) if isinstance(step, Call) else 0, 0
 
 
 def closure_that_wants_a_gradient(graph: Graph) -> Any:

@@ -20,16 +20,16 @@ from collections.abc import Container
 from dataclasses import field, replace
 from typing import Any, TypeGuard
 
-from adjoint.compiler import libraries, shaping
+from adjoint.c_kernels.loading import MOST
+from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.affine import Affine, Rows, row_major
 from adjoint.compiler.loops import Kernel
 from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import divided, is_open
+from adjoint.core.symbolic_sizes import divided, is_open
 from adjoint.graph.ir import Value
-from adjoint.native.kernels import MOST
 
 _LIGHT = 128  # the inner size of a product up to which its result should not leave the cache
 WORTH = 1 << 20  # bytes between the steps from which memory, not arithmetic, takes the time
@@ -92,7 +92,7 @@ class Sweep:
     @property
     def work(self) -> Any:
         """About as many additions."""
-        calls = sum(libraries.flops(s) for s in self.steps if isinstance(s, Call))
+        calls = sum(routine_calls.flops(s) for s in self.steps if isinstance(s, Call))
         return calls + sum(k.work for k in self.kernels.values())
 
 
@@ -142,7 +142,7 @@ def _rows_to_sweep(step: Nest | Step, kernel: Kernel | None) -> Any:
         made = [v for m in step.members for v in m.writes if v not in step.local]
         size = sum(int(math.prod(v.shape)) * v.dtype.itemsize for v in made)
     elif _is_product(step):
-        a, _, out = libraries.matrices(step)
+        a, _, out = routine_calls.matrices(step)
         if not _is_light(a.shape[-1]):
             return None
         rows, value = out[-2], step.node.output
@@ -231,7 +231,7 @@ class _Drawing:
         return Rows(1 if before is None else before, self.rows, behind)
 
     def _joins_call(self, call: Call) -> bool:
-        a, b, out = libraries.matrices(call)
+        a, b, out = routine_calls.matrices(call)
         (*batch, rows, columns), inner = list(out), a.shape[-1]
         if len(batch) > MOST:
             return False

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
+from adjoint.calls.methods import as_tensor
 from adjoint.compiler.definitions import depends_on_grid, promoted_to
 from adjoint.core import dtypes
 from adjoint.core.dtypes import finfo
 from adjoint.core.promotion import NUMBERS, element
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.numbers import HALVES
 from adjoint.graph.ir import Node, Value
-from adjoint.tensor.methods import as_tensor
 
 Tensor = Any
 NEAR = 100  # values closer than this many ulp of the largest one count as equal

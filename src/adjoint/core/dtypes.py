@@ -118,7 +118,7 @@ complex128 = DType("complex128", np.complex128, COMPLEX)
 
 
 class _ComplexHalf(DType):
-    """Complex numbers of half precision, which no array holds: tensor/halves.py has them."""
+    """Complex numbers of half precision, which no array holds: homes/complex32.py has them."""
 
     __slots__ = ()
 

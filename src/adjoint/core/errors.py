@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from adjoint.core.lazy import Lazy
-from adjoint.core.places import called_functions
+from adjoint.core.source_lines import called_functions
 
 difflib = Lazy("difflib")  # for those who err
 

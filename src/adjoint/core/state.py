@@ -27,7 +27,7 @@ class State:
     node_hooks: tuple[Callable[..., Any], ...] = ()  # called with each new node of the tape
     hooks_refused: str = ""  # why saved-tensor hooks may not be used now
     passes: tuple[Any, ...] = ()  # the backward passes under way, innermost last
-    at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in tensor/limits.py
+    at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in homes/limits.py
     # from which derivative on a trace is computed near branch points, too; at 0 it need not be, as
     # its program gives a call up that meets one
     roots_from: int = 1
@@ -39,9 +39,9 @@ class State:
     ] = ()  # edges of the arguments of open grad and vjp, on the eager tape
     written: list[Any] | None = None  # tensors that were written to inside the innermost of these
     seen: bool = False  # whether calls of operators are seen by what the next three fields hold
-    function_modes: tuple[Any, ...] = ()  # users' modes, innermost last: tensor/overrides.py
+    function_modes: tuple[Any, ...] = ()  # users' modes, innermost last: homes/overrides.py
     asks_classes: bool = True  # whether users' classes see calls: DisableTorchFunctionSubclass
-    autocast: Any = None  # the innermost autocast: tensor/autocast.py
+    autocast: Any = None  # the innermost autocast: calls/autocast.py
     default_dtype: Any = None  # that of a block; None: the one of the process (core/dtypes.py)
     default_device: Any = None  # where new tensors are made that no device is named for
     scopes: tuple[Any, ...] = ()  # the open modes of tensor/modes.py, outermost first
@@ -63,7 +63,7 @@ class State:
 _FIELDS = [name for name in State.__annotations__ if name != "scope"]
 _START = State().but(**{name: getattr(State, name) for name in _FIELDS})
 
-# The open inference modes of all contexts: Note [Inference] in tensor/tape.py.
+# The open inference modes of all contexts: Note [Inference] in tensor/nodes.py.
 inference_modes: list[object] = []
 
 # Note [Seen calls]: while this list is not empty, an operator looks whether its call is `seen` in

@@ -17,7 +17,7 @@ from adjoint.checks.einsum import Labels, Move, Plan
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
-from adjoint.core.sizes import chosen
+from adjoint.core.symbolic_sizes import chosen
 
 Tensor = Any
 Number = bool | int | float | complex

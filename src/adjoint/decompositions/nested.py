@@ -1,8 +1,8 @@
 """Nested tensors by their values: how they are made, taken apart and computed with.
 
 A nested tensor has `value`, the packed values, and `ragged`, where its components lie in them
-(core/ragged.py). A function that a row names in the column `nested:` is what its operator does
-with nested tensors. All of them use operators on the values, which may belong to any
+(structures/ragged.py). A function that a row names in the column `nested:` is what its operator
+does with nested tensors. All of them use operators on the values, which may belong to any
 transform.
 """
 
@@ -19,16 +19,6 @@ from adjoint.checks import nested as checks
 from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, DimensionError, ShapeError, ValueRangeError
 from adjoint.core.layouts import jagged, strided
-from adjoint.core.ragged import (
-    Ragged,
-    Size,
-    bounds,
-    flat,
-    lined_up,
-    of_shapes,
-    strided_places,
-    vector,
-)
 from adjoint.core.shapes import Shape, show, wrap_dim
 from adjoint.decompositions.attention.scores import coins_of, new_seed
 from adjoint.ops import runtime
@@ -42,6 +32,16 @@ from adjoint.ops.nested import (
     kept,
     sizes_of,
     spread,
+)
+from adjoint.structures.ragged import (
+    Ragged,
+    Size,
+    bounds,
+    flat,
+    lined_up,
+    of_shapes,
+    strided_places,
+    vector,
 )
 
 Tensor = Any

@@ -10,7 +10,7 @@ from adjoint.checks import padding
 from adjoint.checks.padding import check_widths
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show
-from adjoint.core.sizes import is_for_many
+from adjoint.core.symbolic_sizes import is_for_many
 from adjoint.decompositions.images import laid_out_as
 
 Tensor = Any

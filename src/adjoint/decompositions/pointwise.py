@@ -8,8 +8,8 @@ from typing import Any
 from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import ValueRangeError
-from adjoint.core.infinitesimal import infinitesimal
 from adjoint.core.powers import falling_power
+from adjoint.kinks.infinitesimal import infinitesimal
 
 FAR = 1e8  # beyond it 1 + x² is x² in every dtype
 

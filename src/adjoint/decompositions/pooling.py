@@ -18,7 +18,7 @@ from adjoint.checks.pooling import Window
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.core.shapes import Shape, show
-from adjoint.core.sizes import is_for_many
+from adjoint.core.symbolic_sizes import is_for_many
 
 Tensor = Any
 

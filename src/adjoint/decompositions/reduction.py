@@ -12,8 +12,8 @@ from typing import Any
 from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
-from adjoint.core.infinitesimal import infinitesimal
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
+from adjoint.kinks.infinitesimal import infinitesimal
 
 Tensor = Any
 Dims = Shape | None

@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Self
 from adjoint import ops
 from adjoint.core.devices import CPU
 from adjoint.core.errors import AdjointError, ShapeError, ValueRangeError
-from adjoint.core.places import warn
 from adjoint.core.shapes import Shape, Size, broadcast, show
+from adjoint.core.source_lines import warn
 from adjoint.distributions import constraints
 from adjoint.distributions.narrow import Holding, rounded_once
 from adjoint.distributions.utils import (

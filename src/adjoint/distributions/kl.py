@@ -13,7 +13,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import AdjointError, ArgumentError, ShapeError
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.distributions.bounded import ContinuousBernoulli, Uniform
 from adjoint.distributions.choices import Categorical, OneHotCategorical
 from adjoint.distributions.combined import Independent, TransformedDistribution

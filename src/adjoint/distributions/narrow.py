@@ -1,7 +1,7 @@
 """Densities, distribution functions, entropies, divergences of narrow dtypes: computed in a wider
 one, and rounded once.
 
-Their sums and differences would round at every step: Note [Narrow derivatives] in tensor/narrow.py.
+Their sums and differences would round at every step: Note [Narrow derivatives] in tape/narrow.py.
 So where a value or a parameter is of float16 or bfloat16, a function runs on copies of the
 distributions whose tensors are of float32. Some methods run in float64, `in_double`, for float32,
 too: those whose derivatives leave its range, or cancel, before they come together. The third

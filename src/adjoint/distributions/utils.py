@@ -10,11 +10,11 @@ from numbers import Number
 from typing import Any, Generic, TypeVar, overload
 
 from adjoint import ops
+from adjoint.calls.methods import as_tensor
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType, finfo
 from adjoint.core.errors import ArgumentError, DependsOnValues, ValueRangeError
 from adjoint.graph.trace import TraceError
-from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.batch import BatchLevel

@@ -17,6 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from adjoint.c_kernels import special_functions
 from adjoint.core.activations import (
     EXACT_CUBE,
     EXACT_RATE,
@@ -25,7 +26,6 @@ from adjoint.core.activations import (
     gate_sides,
 )
 from adjoint.core.threads import TEAM
-from adjoint.native import called
 
 # Vector versions of these come with glibc (libmvec); declaring them lets the compiler use them in a
 # loop. The numbers are counts of arguments.
@@ -1279,7 +1279,7 @@ _OURS = re.compile(r"\bad_\w+")
 
 def text_of(name: str) -> str:
     """The C text of a function or table of ours; nothing if there is none of that name."""
-    return FUNCTIONS.get(name) or called.called().get(name, "")
+    return FUNCTIONS.get(name) or special_functions.called().get(name, "")
 
 
 def _needed(body: str) -> tuple[dict[str, str], set[str]]:
@@ -1327,9 +1327,9 @@ def declared(body: str) -> list[str]:
                 if name in VECTORS:
                     lines.append("#pragma omp declare simd notinbranch")
                 lines.append(f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});")
-    lines += [called.head(text) for name, text in ours.items() if name not in FUNCTIONS]
+    lines += [special_functions.head(text) for name, text in ours.items() if name not in FUNCTIONS]
     for name, text in ours.items():
-        lines += [_INLINE + text] if name in FUNCTIONS else called.definition(text)
+        lines += [_INLINE + text] if name in FUNCTIONS else special_functions.definition(text)
     return lines
 
 

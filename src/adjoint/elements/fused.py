@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.element_loops import Loop
 from adjoint.core.dtypes import OF
 from adjoint.core.records import record
 from adjoint.elements import language
 from adjoint.elements.large import COMPUTED, loop_of
 from adjoint.elements.numbers import C_TYPES, COMPLEX, literal
-from adjoint.native.loops import Loop
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 

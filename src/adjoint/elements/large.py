@@ -1,9 +1,9 @@
 """Kernels of elements for large arrays: one pass over memory, shared by all cores.
 
 The C text of a row (column `c`), which compiled programs fuse, here becomes a loop of its own, with
-open sizes (`native/loops.py`). It is built in the background when an operator first meets a large
-array, kept on disk, and used from then on; until then, for small arrays, and for what no loop fits,
-the row's NumPy kernel computes, with the same results to rounding.
+open sizes (`c_kernels/element_loops.py`). It is built in the background when an operator first
+meets a large array, kept on disk, and used from then on; until then, for small arrays, and for what
+no loop fits, the row's NumPy kernel computes, with the same results to rounding.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import write
+from adjoint.c_kernels.element_loops import LARGE, STORED, Loop, kind_of
 from adjoint.core.dtypes import NAMES, OF
 from adjoint.core.promotion import NUMBERS, element
 from adjoint.elements import functions, language
 from adjoint.elements.numbers import suffix as suffix_of
-from adjoint.native.copies import write
-from adjoint.native.loops import LARGE, STORED, Loop, kind_of
 from adjoint.table.rows import Row
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.promotion import element
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 
 C_TYPES = {
     "float32": "float",

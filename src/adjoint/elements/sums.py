@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import reduction
+from adjoint.c_kernels.conversions import astype
+from adjoint.c_kernels.element_loops import added
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
-from adjoint.native import reduction
-from adjoint.native.conversions import astype
-from adjoint.native.loops import added
 
 __all__ = ["added", "summed"]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.special_functions import MOST
 from adjoint.core.powers import falling_power
 from adjoint.elements.functions import INVERSE_POWERS, MISH_DERIVATIVES, POLYGAMMAS
 from adjoint.elements.numbers import BITS, C_TYPES, REAL, literal, wrapped
-from adjoint.native.called import MOST
 
 Arguments = Mapping[str, Any]
 

@@ -27,7 +27,7 @@ from adjoint.elements.numbers import C_TYPES, literal
 from adjoint.graph.ir import GraphError, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace
-from adjoint.tensor import binding
+from adjoint.ops import binding
 
 _HEAD = """#include <math.h>
 #include <stddef.h>

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from adjoint._version import __version__
+from adjoint.c_kernels import copies
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.texts import in_docstring
 from adjoint.export import numpy_text, renderers
@@ -30,10 +31,9 @@ from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.decompose import decompose
 from adjoint.graph.passes.inline import inline_functions
 from adjoint.kernels import pointwise
-from adjoint.native import copies
+from adjoint.ops import binding
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
-from adjoint.tensor import binding
 
 SMALL = 64  # elements of a constant that is written as a list
 _TAKEN = frozenset(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 
 Tensor = Any
 

@@ -5,12 +5,14 @@ from adjoint.graph import ir as _ir
 from adjoint.graph import printing as _printing
 from adjoint.graph import show as _show
 from adjoint.graph import statistics as _statistics
-from adjoint.graph.control import cond, fori_loop, scan, while_loop
+from adjoint.graph.control.cond import cond
+from adjoint.graph.control.regions import region
+from adjoint.graph.control.scan import scan
+from adjoint.graph.control.while_loop import fori_loop, while_loop
 from adjoint.graph.differentiate import Gradient, differentiate, jvp, transpose
 from adjoint.graph.ir import Graph, GraphError, Node, Type, Value
 from adjoint.graph.parsing import parse
 from adjoint.graph.passes import run as simplify
-from adjoint.graph.regions import region
 from adjoint.graph.trace import ShapeDtype, TraceError, trace
 from adjoint.graph.verify import verify
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from adjoint.calls.methods import as_tensor
 from adjoint.core import pytrees
 from adjoint.core.errors import GradError
 from adjoint.core.pytrees import TreeDef
+from adjoint.graph.control.staging import Flat, stage, zeros
 from adjoint.graph.differentiate import differentiate
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Type, Value
-from adjoint.graph.staging import Flat, stage, zeros
 from adjoint.graph.trace import ShapeDtype, trace
-from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.modes import enable_grad
 from adjoint.transforms import arguments
 from adjoint.transforms.transformed import Transformed

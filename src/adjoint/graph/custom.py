@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adjoint.calls.function import FunctionContext
 from adjoint.core.generator import drawn
-from adjoint.core.places import user_line
+from adjoint.core.source_lines import user_line
 from adjoint.graph.facts import generators
 from adjoint.graph.ir import Graph, Node, Region, Type, Value
+from adjoint.homes.levels import on_level
 from adjoint.ops import streams
-from adjoint.tensor.function import FunctionContext
-from adjoint.tensor.levels import on_level
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 

@@ -17,6 +17,7 @@ from adjoint.core.errors import ArgumentError
 from adjoint.core.records import record
 from adjoint.core.remembering import remembered
 from adjoint.graph import partition
+from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.facts import acts
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import (
@@ -31,13 +32,13 @@ from adjoint.graph.ir import (
 )
 from adjoint.graph.passes import prune_loops, simplified
 from adjoint.graph.passes.absent import without_absent
-from adjoint.graph.staging import UNKNOWN
 from adjoint.graph.trace import TraceLevel
-from adjoint.tensor import engine, tape
-from adjoint.tensor.edges import GradientEdge
-from adjoint.tensor.levels import GradLevel
-from adjoint.tensor.passes import Pass
-from adjoint.tensor.pullback import pullback_on
+from adjoint.homes.levels import GradLevel
+from adjoint.homes.pullback import pullback_on
+from adjoint.tape import engine
+from adjoint.tape.backward_passes import Pass
+from adjoint.tape.edges import GradientEdge
+from adjoint.tensor import nodes
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.forward import pushforward
 
@@ -140,7 +141,7 @@ class _Tape(GradLevel):
             if self.trace.owns(tensor.value):
                 value = tensor.value.value
                 if tensor.edge is not None:
-                    self.edges[value] = GradientEdge(*tape.key(tensor.edge))
+                    self.edges[value] = GradientEdge(*nodes.key(tensor.edge))
                 else:
                     self.edges.setdefault(value, None)
         self.fresh.clear()
@@ -192,9 +193,9 @@ class _Joint(_Retrace):
     def _runs(self, node: Node) -> None:
         self.tape.look()
         self.nodes.append(node)
-        self.starts.append(tape.next_sequence())
+        self.starts.append(nodes.next_sequence())
 
-    def _passes(self, node: tape.Node) -> None:
+    def _passes(self, node: nodes.Node) -> None:
         self._mark()
         number = bisect(self.starts, node.sequence) - 1
         self.block = Block(len(self.nodes) - 1 - number, self.nodes[number].name)

@@ -20,10 +20,12 @@ from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
 from adjoint.graph.layouts import seen, view_of
+from adjoint.homes import derive
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
-from adjoint.tensor import derive, fitting, views
-from adjoint.tensor.tape import wrote
+from adjoint.tape import fitting
+from adjoint.tensor import views
+from adjoint.tensor.nodes import wrote
 from adjoint.tensor.tensor import is_plain, make
 
 Prepare = Callable[[Operator, list[Any]], tuple[Operator, list[Any]]]

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.calls.methods import as_tensor
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
 from adjoint.core.generator import Generator, default_generator, drawing_again
-from adjoint.core.places import inherited
 from adjoint.core.promotion import python_number
 from adjoint.core.shapes import show
+from adjoint.core.source_lines import inherited
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
-from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
 

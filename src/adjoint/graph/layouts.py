@@ -21,9 +21,9 @@ from adjoint.core import dtypes
 from adjoint.core.errors import AdjointError
 from adjoint.core.layouts import PRESERVE, format_number
 from adjoint.core.storage import imagined, offset_in_elements, order_of, row_major
+from adjoint.homes.meta import infer, meta_tensor
 from adjoint.ops.operator import Operator
 from adjoint.tensor import views
-from adjoint.tensor.meta import infer, meta_tensor
 from adjoint.tensor.tensor import Tensor, make
 
 _REMEMBERED = 4096  # answers

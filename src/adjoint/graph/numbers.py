@@ -1,9 +1,9 @@
 """Numbers and arrays among the arguments of a traced or compiled function.
 
 A graph needs no other program for another number, so a real or complex number becomes an input,
-which counts as a number inside (tensor/numbers.py). `NumberTensor` is its value as the argument of
-a call. Whole numbers and flags are no inputs: they often say how a function goes on. An array of
-NumPy's is an array inside (tensor/arrays.py), so a program for it is not that for a tensor;
+which counts as a number inside (homes/held_numbers.py). `NumberTensor` is its value as the argument
+of a call. Whole numbers and flags are no inputs: they often say how a function goes on. An array of
+NumPy's is an array inside (homes/arrays.py), so a program for it is not that for a tensor;
 `ArrayTensor` is its value as the argument of a call.
 """
 
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.promotion import python_number
+from adjoint.homes.held_numbers import Number
 from adjoint.tensor.home import new_tensor
-from adjoint.tensor.numbers import Number
 from adjoint.tensor.tensor import Tensor
 
 

@@ -14,18 +14,18 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from adjoint.calls.computing import python_name
+from adjoint.calls.methods import as_tensor
 from adjoint.core import pytrees
 from adjoint.core.dtypes import NAMES, DType, named
 from adjoint.core.errors import AdjointError
 from adjoint.graph import typing
+from adjoint.graph.control.regions import REGIONS, TYPES
 from adjoint.graph.ir import LONG, Block, Constant, Graph, GraphError, Node, Signature, Type, Value
 from adjoint.graph.passes.inline import CALL
-from adjoint.graph.regions import REGIONS, TYPES
 from adjoint.graph.verify import fits, verify
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
-from adjoint.tensor.computing import python_name
-from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
 _SIZE = r"(?:-1|\d{1,18})"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
 

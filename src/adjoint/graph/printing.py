@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.calls.computing import python_name
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType
 from adjoint.core.pytrees import TreeDef
@@ -23,7 +24,6 @@ from adjoint.graph.custom import is_custom
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
-from adjoint.tensor.computing import python_name
 from adjoint.tensor.tensor import is_plain
 
 SMALL = 64  # elements of a constant that is written out

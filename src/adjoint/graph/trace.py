@@ -18,29 +18,29 @@ from typing import Any, overload
 
 import numpy as np
 
+from adjoint.calls.methods import as_tensor
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues, InplaceError
 from adjoint.core.generator import drawn
 from adjoint.core.layouts import Layout, strided
-from adjoint.core.places import user_line, warn
 from adjoint.core.shapes import Spec
+from adjoint.core.source_lines import user_line, warn
 from adjoint.core.state import current
 from adjoint.graph import custom, defaults, functional, layouts, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
+from adjoint.graph.mutated_arguments import Written
 from adjoint.graph.numbers import ArrayTensor, NumberTensor
 from adjoint.graph.passes.dead_code import eliminate_dead
-from adjoint.graph.written import Written
-from adjoint.ops import streams
+from adjoint.homes.arrays import ndarray
+from adjoint.homes.held_numbers import held_number, number_of
+from adjoint.homes.levels import Level, wrap
+from adjoint.homes.limits import NearLevel, above_traced, approach_traced
+from adjoint.homes.structures import DressedTensor
+from adjoint.ops import binding, streams
 from adjoint.ops.operator import Operator, operator
-from adjoint.tensor import binding, views
-from adjoint.tensor.arrays import ndarray
-from adjoint.tensor.levels import Level, wrap
-from adjoint.tensor.limits import NearLevel, above_traced, approach_traced
-from adjoint.tensor.methods import as_tensor
-from adjoint.tensor.numbers import held_number, number_of
-from adjoint.tensor.structures import DressedTensor
-from adjoint.tensor.tape import CopyWatch, Counter, own_counter
+from adjoint.tensor import views
+from adjoint.tensor.nodes import CopyWatch, Counter, own_counter
 from adjoint.tensor.tensor import Tensor, is_plain, no_array
 from adjoint.transforms.dressing import argument_of, calling, plain
 
@@ -104,7 +104,7 @@ class TraceLevel(Level):
         self.copied: dict[int, Any] = {}  # results of view() that are copies, by id
         self.foreign: dict[int, Any] = {}  # views of tensors from outside, by id
         self.detached: dict[Value, Value] = {}
-        self.kink_met: Any = None  # whether a value is at a kink, in a call: tensor/limits.py
+        self.kink_met: Any = None  # whether a value is at a kink, in a call: homes/limits.py
         self.types = typing.Types()
 
     def lift(self, value: Any, edge: Any = None) -> Tensor:

@@ -11,10 +11,10 @@ from adjoint.core.dtypes import DEFAULT
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import Spec
 from adjoint.graph.ir import GraphError, Type, Value, substitute
+from adjoint.homes import meta
+from adjoint.homes.meta import meta_tensor
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
-from adjoint.tensor import meta
-from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import make
 

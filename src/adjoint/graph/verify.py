@@ -18,8 +18,8 @@ from typing import Any
 from adjoint.core.errors import AdjointError
 from adjoint.core.generator import Generator
 from adjoint.graph import typing
+from adjoint.graph.control.regions import TYPES
 from adjoint.graph.ir import Constant, Graph, GraphError, Node, Region, Type, Value
-from adjoint.graph.regions import TYPES
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.schema import Argument
 

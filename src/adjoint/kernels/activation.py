@@ -14,21 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import rows
+from adjoint.c_kernels.conversions import astype
 from adjoint.checks import activation
 from adjoint.core import dtypes
 from adjoint.core.activations import CUBE, EXACT_CUBE, RATE, TANHSHRINK, gate_sides
 from adjoint.core.choosing import MANY, choose, limited
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ValueRangeError
-from adjoint.core.pieces import by_pieces
 from adjoint.core.promotion import element
 from adjoint.core.shapes import wrap_dim
+from adjoint.kernels.pieces import by_pieces
 from adjoint.kernels.pointwise import complex_sigmoid, real_sigmoid, widen
 from adjoint.kernels.reduction.common import require_inexact
 from adjoint.kernels.special.common import exact_product, horner, in_double
 from adjoint.kernels.special.normal import gaussian_derivative, ndtr
-from adjoint.native import rows
-from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ logarithm of the normaliser: P = exp(S - log Σ exp S). Memory is that of argume
 one or two blocks.
 
 Leading dimensions broadcast. Scores are computed at least in float32. Where there is a C compiler,
-native code (native/attention.c) does the same; what is here does every case.
+native code (c_kernels/attention.c) does the same; what is here does every case.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import attention as native
 from adjoint.checks import attention as geometry
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
-from adjoint.native import attention as native
 
 Array = np.ndarray[Any, Any]
 Index = tuple[Any, ...]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from adjoint.c_kernels import copies, counting
 from adjoint.checks import creation
 from adjoint.checks.shape import inverse, memory_order, own_format
 from adjoint.core import dtypes
@@ -21,7 +22,6 @@ from adjoint.core.errors import ShapeError
 from adjoint.core.layouts import CONTIGUOUS, format_number
 from adjoint.core.promotion import fit_number
 from adjoint.core.storage import order_of
-from adjoint.native import copies, counting
 
 Array = np.ndarray[Any, Any]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import indexing as native
 from adjoint.checks import embedding as rules
 from adjoint.core.errors import IndexOutOfRange
-from adjoint.native import indexing as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

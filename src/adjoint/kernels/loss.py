@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import product
+from adjoint.c_kernels.copies import zeros
 from adjoint.checks import loss
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
 from adjoint.kernels.pointwise import widen
-from adjoint.native import product
-from adjoint.native.copies import zeros
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LOWEST_LOG = -100.0  # binary_cross_entropy's logarithms end here, as in PyTorch

@@ -1,6 +1,6 @@
 """Products of matrices, on arrays.
 
-`native/product.py` chooses who does the work: BLAS for small products (`ndarray.dot` up to two
+`c_kernels/product.py` chooses who does the work: BLAS for small products (`ndarray.dot` up to two
 dimensions has half the overhead of `np.matmul`), native code for large ones. float16 and bfloat16
 are computed in float32 and rounded once. Products do not promote: operands of two dtypes are an
 error, as in PyTorch. Shapes are checked where NumPy has refused them, so that the good case pays
@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import product, reduction
+from adjoint.c_kernels.element_loops import LARGE, Loops, added
 from adjoint.checks import einsum as contraction
 from adjoint.checks import matmul as products
 from adjoint.checks.einsum import Move, Plan
@@ -21,8 +23,6 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import result_type
-from adjoint.native import product, reduction
-from adjoint.native.loops import LARGE, Loops, added
 
 Array = np.ndarray[Any, Any]
 Number = bool | int | float | complex

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import copies
+from adjoint.c_kernels.copies import copied, write
 from adjoint.checks import padding
 from adjoint.checks.indexing import check_number
 from adjoint.core import dtypes
 from adjoint.core.promotion import element
 from adjoint.core.shapes import Shape
 from adjoint.kernels import images
-from adjoint.native import copies
-from adjoint.native.copies import copied, write
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

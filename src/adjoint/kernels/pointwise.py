@@ -16,12 +16,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from adjoint.c_kernels.conversions import astype
 from adjoint.core import dtypes
 from adjoint.core.choosing import limited
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.powers import falling_power
 from adjoint.core.promotion import NUMBERS, check_integer, element, fit_number
-from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
 Scalar = bool | int | float | complex

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import drawing, ordering
+from adjoint.c_kernels.conversions import astype
 from adjoint.checks import creation
 from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, DEFAULT, INTEGER, DType
@@ -22,8 +24,6 @@ from adjoint.core.generator import Generator, sampling
 from adjoint.core.shapes import Shape, Spec, show
 from adjoint.kernels.creation import empty_like
 from adjoint.kernels.scan import cumsum
-from adjoint.native import drawing, ordering
-from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[np.random.Generator, Shape, np.dtype[Any]], Array]

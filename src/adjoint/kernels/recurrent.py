@@ -1,6 +1,6 @@
 """Kernels of recurrent layers on arrays; float16 and bfloat16 are computed in float32.
 
-An LSTM without projections runs in C, where there is a compiler (native/recurrent.c). In NumPy a
+An LSTM without projections runs in C, where there is a compiler (c_kernels/recurrent.c). In NumPy a
 step is one product with w_hhᵀ and a few passes over its gates, in memory that is allocated once for
 all steps. Backward, everything that does not depend on later steps is computed for the whole
 sequence first. Only the first batch_sizes[t] sequences are touched in step t.
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import product
+from adjoint.c_kernels import recurrent as native
 from adjoint.checks import recurrent
 from adjoint.kernels.pointwise import widen
-from adjoint.native import product
-from adjoint.native import recurrent as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import ordering, rows
+from adjoint.c_kernels.conversions import astype
+from adjoint.c_kernels.copies import copied
 from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, REDUCED, DType
@@ -17,9 +20,6 @@ from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.reduction import products
 from adjoint.kernels.reduction.common import NATIVE
-from adjoint.native import ordering, rows
-from adjoint.native.conversions import astype
-from adjoint.native.copies import copied
 
 Array = np.ndarray[Any, Any]
 

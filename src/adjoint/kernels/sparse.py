@@ -8,11 +8,11 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
+from adjoint.c_kernels import sparse as native
 from adjoint.checks.sparse import check_inexact
 from adjoint.core.dtypes import of
 from adjoint.core.errors import LinAlgError
-from adjoint.core.invariants import check_integers, check_range
-from adjoint.native import sparse as native
+from adjoint.structures.invariants import check_integers, check_range
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

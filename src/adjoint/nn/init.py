@@ -18,8 +18,8 @@ from typing import Any
 from adjoint import ops
 from adjoint.core.dtypes import float32
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.places import warn
 from adjoint.core.shapes import show
+from adjoint.core.source_lines import warn
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 

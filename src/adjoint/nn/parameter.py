@@ -17,11 +17,11 @@ import numpy as np
 from adjoint.core.devices import CPU, META, Device
 from adjoint.core.dtypes import DEFAULT, DType, to_dtype
 from adjoint.core.errors import AdjointError, ShapeError
+from adjoint.homes.meta import META_TENSORS, dummy
+from adjoint.homes.subclasses import default_torch_function
 from adjoint.ops.operator import Operator
 from adjoint.tensor.home import Height, Home, new_tensor
-from adjoint.tensor.meta import META_TENSORS, dummy
-from adjoint.tensor.subclasses import default_torch_function
-from adjoint.tensor.tape import Leaf
+from adjoint.tensor.nodes import Leaf
 from adjoint.tensor.tensor import Tensor, alias, make
 
 __all__ = [

@@ -23,10 +23,10 @@ from adjoint.absent import absent
 from adjoint.core.dtypes import bfloat16
 from adjoint.core.errors import MissingOperator
 from adjoint.core.importing import imported
+from adjoint.homes.arrays import ndarray as ndarray
 from adjoint.numpy import methods as _methods
 from adjoint.numpy import reading
 from adjoint.numpy.ufuncs import Ufunc as ufunc  # noqa: N813 - NumPy spells it so
-from adjoint.tensor.arrays import ndarray as ndarray
 
 _MODULES = ("fft", "linalg", "random", "special")
 _BRACKETS = ("c_", "mgrid", "ogrid", "r_")

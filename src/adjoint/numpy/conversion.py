@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.calls.methods import tensor_of
 from adjoint.core.dtypes import OF, DType, float64, to_dtype
 from adjoint.core.errors import ArgumentError, GradError
+from adjoint.homes.held_numbers import HeldNumber
+from adjoint.homes.structures import undressed
 from adjoint.numpy import refusals
 from adjoint.ops.operator import packet
-from adjoint.tensor.methods import tensor_of
-from adjoint.tensor.numbers import HeldNumber
-from adjoint.tensor.structures import undressed
 from adjoint.tensor.tensor import Tensor
 
 NUMBERS = (bool, int, float, complex)

@@ -12,9 +12,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from adjoint.homes.arrays import Operands, array_of, ndarray, result_of
+from adjoint.homes.held_numbers import HeldNumber
 from adjoint.numpy.conversion import Array
-from adjoint.tensor.arrays import Operands, array_of, ndarray, result_of
-from adjoint.tensor.numbers import HeldNumber
 from adjoint.tensor.tensor import Tensor
 
 # Words for what a row returns: nothing special, what shares memory with an argument in NumPy, what

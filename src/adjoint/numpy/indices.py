@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
+from adjoint.calls.methods import tensor_of
 from adjoint.checks.indexing import is_mask
 from adjoint.core.dtypes import int64
+from adjoint.homes.arrays import Operands, ndarray, number_of
+from adjoint.homes.held_numbers import HeldNumber
 from adjoint.numpy.conversion import Array
 from adjoint.tensor import indexing
-from adjoint.tensor.arrays import Operands, ndarray, number_of
-from adjoint.tensor.methods import tensor_of
-from adjoint.tensor.numbers import HeldNumber
 from adjoint.tensor.tensor import Tensor
 
 

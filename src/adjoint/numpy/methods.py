@@ -18,12 +18,12 @@ from adjoint import ops
 from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.core.shapes import show
 from adjoint.core.storage import is_duck_array
+from adjoint.homes.arrays import Operands, ndarray, number, number_of, result_of
+from adjoint.homes.held_numbers import HeldNumber
 from adjoint.numpy import protocol, reading
 from adjoint.numpy.conversion import NUMBERS, Array
 from adjoint.numpy.indices import as_written, getitem, setitem
 from adjoint.numpy.ufuncs import Ufunc
-from adjoint.tensor.arrays import Operands, ndarray, number, number_of, result_of
-from adjoint.tensor.numbers import HeldNumber
 from adjoint.tensor.tensor import Tensor
 
 _SELECT = ops.select.int

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import ArgumentError, did_you_mean
-from adjoint.core.places import LIBRARIES
+from adjoint.core.source_lines import LIBRARIES
+from adjoint.homes.arrays import Operands, ndarray, result_of
+from adjoint.homes.structures import DressedTensor
 from adjoint.numpy import reading, refusals
 from adjoint.numpy.conversion import Number
 from adjoint.numpy.ufuncs import Ufunc
-from adjoint.tensor.arrays import Operands, ndarray, result_of
-from adjoint.tensor.structures import DressedTensor
 from adjoint.tensor.tensor import Tensor
 
 # Ufuncs that are Python's operators: the method of the tensor on the left, and on the right.

@@ -22,11 +22,11 @@ import numpy as np
 from adjoint import doors
 from adjoint.core.errors import TableError
 from adjoint.core.importing import imported
+from adjoint.homes.arrays import array_of
 from adjoint.numpy import conversion, dressing, words
 from adjoint.numpy.conversion import array_or_refuse
 from adjoint.numpy.ufuncs import Ufunc
 from adjoint.ops.operator import packet
-from adjoint.tensor.arrays import array_of
 from adjoint.tensor.tensor import Tensor
 
 _FILE = os.path.join(os.path.dirname(__file__), "names.txt")

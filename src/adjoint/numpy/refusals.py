@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adjoint.core.importing import imported
-from adjoint.core.places import LIBRARIES, is_ours
+from adjoint.core.source_lines import LIBRARIES, is_ours
 
 STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
 _LONGEST = 60  # of an expression of the user's

@@ -15,12 +15,12 @@ import numpy as np
 
 from adjoint.core.dtypes import OF, complex64, complex128, float32, float64, int64, uint64
 from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.homes.arrays import ndarray
+from adjoint.homes.held_numbers import HeldNumber
 from adjoint.numpy import words
 from adjoint.numpy.conversion import NUMBERS, Array, Dtype, Number, Operand, stacked, written
 from adjoint.numpy.dressing import Arguments, on_arrays
 from adjoint.ops.operator import packet
-from adjoint.tensor.arrays import ndarray
-from adjoint.tensor.numbers import HeldNumber
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.annotations import R
 

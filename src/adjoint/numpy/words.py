@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from adjoint import exchange as exchange
+from adjoint.calls.methods import tensor
 from adjoint.core.dtypes import OF, DType, bool_, complex128, float64, int64, uint64
 from adjoint.core.errors import ArgumentError, DimensionError, ShapeError
 from adjoint.numpy.conversion import Array, floating
 from adjoint.ops.operator import packet
-from adjoint.tensor.methods import tensor
 from adjoint.tensor.tensor import Tensor
 
 

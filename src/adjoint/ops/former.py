@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.ops import arguments
 from adjoint.table.rows import Row
 from adjoint.table.schema import Schema

@@ -1,6 +1,6 @@
 """What rules ask of a tensor at a kink, and where eigenvalues repeat; its home answers.
 
-See Note [Kinks] in tensor/limits.py.
+See Note [Kinks] in homes/limits.py.
 """
 
 from __future__ import annotations

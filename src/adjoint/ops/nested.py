@@ -1,7 +1,7 @@
 """Components of nested tensors, by operators on their values.
 
 A nested tensor has `value`, the packed values, and `ragged`, where its components lie in them
-(core/ragged.py). The values may belong to any transform.
+(structures/ragged.py). The values may belong to any transform.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from adjoint import ops
 from adjoint.core.errors import ShapeError
 from adjoint.core.layouts import Layout, strided
-from adjoint.core.ragged import of_shapes
 from adjoint.core.shapes import show
 from adjoint.ops import runtime
+from adjoint.structures.ragged import of_shapes
 
 Tensor = Any
 BATCH = "the components are dimension 0, and each has its own sizes; use unbind()"

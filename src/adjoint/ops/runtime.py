@@ -1,7 +1,7 @@
 """What operators need of the layers above, handed over once by `adjoint/__init__.py`.
 
 The operator layer does not import tensors; it is told the tensor class, how to make one from a
-value, and how to build the functions of an operator.
+value, how to build the functions of an operator, and how to run one on arguments of every kind.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ NUMBER_TYPES: set[type] = {
     bool, int, float, complex, bfloat16.np.type,
     *(t for t in np.sctypeDict.values() if issubclass(t, (np.number, np.bool_))),
 }  # fmt: skip
+make: Callable[[Any], Any]  # an array -> a tensor on its memory
 tensor_of: Callable[[Any], Any]  # a number or array -> tensor
 nested: Callable[[Any, Any], Any]  # values and their raggedness -> nested tensor
 build: Callable[[Any], Callable[..., Any]]  # an Operator -> its function
 build_parts: Callable[[Any], Any]  # an Operator -> its `compute` and `record`
 assemble: Callable[[Any, Any], Any]  # a pattern and values -> sparse tensor
+again: Callable[[Any, list[Any]], Any]  # an Operator and arguments that it has had a level above
 
 # Keywords that every operator takes beside its schema's.
 EXTRAS = frozenset(("out", "requires_grad"))
@@ -31,12 +33,14 @@ EXTRAS = frozenset(("out", "requires_grad"))
 
 def install(
     tensor: type,
-    make: Callable[[Any], Any],
+    maker: Callable[[Any], Any],
+    converter: Callable[[Any], Any],
     builder: Callable[[Any], Callable[..., Any]],
     parts_builder: Callable[[Any], Any],
     assembler: Callable[[Any, Any], Any],
+    runner: Callable[[Any, list[Any]], Any],
 ) -> None:
     """Wire the layers together; called once."""
-    global Tensor, tensor_of, build, build_parts, assemble
-    Tensor, tensor_of, build, build_parts = tensor, make, builder, parts_builder
-    assemble = assembler
+    global Tensor, make, tensor_of, build, build_parts, assemble, again
+    Tensor, make, tensor_of = tensor, maker, converter
+    build, build_parts, assemble, again = builder, parts_builder, assembler, runner

@@ -1,7 +1,7 @@
 """Drawing once more from an earlier state of a generator; None is the default generator.
 
 What knows more of it puts its own functions here: transforms/drawing.py, in whose `vmap` samples
-have numbers of their own, and graph/replays.py, which makes nodes.
+have numbers of their own, and graph/control/replays.py, which makes nodes.
 """
 
 from __future__ import annotations

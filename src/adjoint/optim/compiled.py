@@ -18,13 +18,13 @@ import numpy as np
 from adjoint.compiler.compiled import Compiled, compiled_on_tensors
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError
-from adjoint.core.places import caller
+from adjoint.core.source_lines import caller
 from adjoint.nn.modules.module import Module
 from adjoint.nn.utils.clip_grad import clip_grad_norm_, get_total_norm
 from adjoint.optim.formulas import FormulaOptimizer, on_tensors, option
 from adjoint.optim.optimizer import between_hooks
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.tape import Leaf, before_write, wrote
+from adjoint.tensor.nodes import Leaf, before_write, wrote
 from adjoint.tensor.tensor import make
 from adjoint.transforms.reverse import value_and_grad
 from adjoint.transforms.stateless import functional_call

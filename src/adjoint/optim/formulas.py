@@ -19,12 +19,12 @@ import numpy as np
 from adjoint import ops
 from adjoint.core.dtypes import DEFAULT, float32, float64
 from adjoint.core.errors import DtypeError, GradError, ValueRangeError
-from adjoint.core.places import caller
+from adjoint.core.source_lines import caller
 from adjoint.optim import pieces
 from adjoint.optim.loops import apply
 from adjoint.optim.optimizer import Optimizer
 from adjoint.tensor.modes import enable_grad, set_grad_enabled
-from adjoint.tensor.tape import before_write, wrote
+from adjoint.tensor.nodes import before_write, wrote
 from adjoint.tensor.tensor import Tensor, make
 
 Array = np.ndarray[Any, Any]

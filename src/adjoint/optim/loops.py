@@ -24,7 +24,7 @@ from adjoint.core.dtypes import OF
 from adjoint.elements import functions, language
 from adjoint.elements.numbers import C_TYPES, literal
 from adjoint.graph.ir import Value
-from adjoint.native import background, build
+from adjoint.toolchain import background, build
 
 Array = np.ndarray[Any, Any]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from adjoint.core.dtypes import float32
 from adjoint.core.errors import ArgumentError, ValueRangeError
-from adjoint.tensor.tape import Handle
+from adjoint.tensor.nodes import Handle
 from adjoint.tensor.tensor import Tensor
 
 StateDict = dict[str, Any]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.pieces import PIECE
+from adjoint.kernels.pieces import PIECE
 from adjoint.optim.loops import Loop, apply
 
 Array = np.ndarray[Any, Any]

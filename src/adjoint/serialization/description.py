@@ -29,6 +29,8 @@ from adjoint.core.dtypes import ALL, NAMES, DType, bfloat16, complex32
 from adjoint.core.errors import AdjointError, FileError
 from adjoint.core.layouts import FORMATS, LAYOUTS, Layout, MemoryFormat, sparse_coo
 from adjoint.core.shapes import Size
+from adjoint.homes.meta import meta_tensor
+from adjoint.homes.sparse import SparseTensor
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.archives import Member
@@ -62,8 +64,6 @@ from adjoint.serialization.storages import (
 )
 from adjoint.sparse import sparse_compressed_tensor, sparse_coo_tensor
 from adjoint.tensor.memory import Storage
-from adjoint.tensor.meta import meta_tensor
-from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tensor import Tensor, make
 
 Array = np.ndarray[Any, Any]

@@ -17,6 +17,7 @@ from adjoint.core.devices import CPU, META, Device
 from adjoint.core.dtypes import NAMES, DType, uint8
 from adjoint.core.errors import FileError
 from adjoint.core.layouts import Layout, sparse_coo, to_layout
+from adjoint.homes.meta import meta_tensor
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives, plain
 from adjoint.serialization.archives import Member
@@ -35,7 +36,6 @@ from adjoint.serialization.storages import (
     with_attributes,
 )
 from adjoint.tensor.memory import Storage
-from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.tensor import Tensor
 
 STORAGES = {

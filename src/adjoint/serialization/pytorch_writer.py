@@ -16,6 +16,7 @@ from adjoint.core.devices import Device
 from adjoint.core.dtypes import ALL, DType, bfloat16
 from adjoint.core.layouts import Layout
 from adjoint.core.shapes import Size
+from adjoint.homes.sparse import SparseTensor
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.pickles import Writer
@@ -23,7 +24,6 @@ from adjoint.serialization.pytorch import OURS, STORAGES
 from adjoint.serialization.refusals import check_depth, check_tensor, refusal
 from adjoint.serialization.storages import Blocks, Place, attributes_of
 from adjoint.tensor.memory import Storage
-from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tensor import Tensor, make
 
 _MULTIARRAY = "numpy._core.multiarray"

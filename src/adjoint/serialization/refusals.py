@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
+from adjoint.homes.complex32 import HalfTensor
+from adjoint.homes.sparse import SparseTensor
 from adjoint.nn.parameter import is_lazy
-from adjoint.tensor.halves import HalfTensor
-from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tensor import Tensor
 
 DEEPEST = 100  # how far the values of a file may be nested

@@ -19,10 +19,10 @@ from adjoint.core.records import record
 from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import show
 from adjoint.core.storage import address, storage_of, strides_in_elements
+from adjoint.homes.complex32 import holding_rounded
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization.refusals import brief, brief_shape
-from adjoint.tensor.halves import holding_rounded
-from adjoint.tensor.tape import own_counter
+from adjoint.tensor.nodes import own_counter
 from adjoint.tensor.tensor import Tensor, make
 
 Array = np.ndarray[Any, Any]

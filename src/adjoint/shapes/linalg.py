@@ -20,9 +20,9 @@ from adjoint.checks.linalg import (
 )
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.fans import FAN
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Spec, broadcast
+from adjoint.kinks.fans import FAN
 
 Specs = tuple[Spec, ...]
 

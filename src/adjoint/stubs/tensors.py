@@ -6,11 +6,11 @@ import ast
 from types import FunctionType
 from typing import Any
 
+from adjoint.calls import operators as python
 from adjoint.ops.operator import exists, packet
 from adjoint.stubs import operators
 from adjoint.stubs.modules import Text, members, names_bound, operator_of
 from adjoint.table import TABLE
-from adjoint.tensor import operators as python
 from adjoint.tensor.tensor import Offer, Tensor
 
 _UNARY = "def {}(self) -> Tensor: ..."

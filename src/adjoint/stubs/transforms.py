@@ -82,7 +82,7 @@ _SOURCES = "Source | Iterable[Source]"
 _INSIDE = ("TensorLike", "Tensor"), ("T", "T")  # what is given, and what a function gets of it
 
 OVERLOADS: dict[str, dict[str, tuple[Overload, ...]]] = {
-    "adjoint.tensor.autograd": {
+    "adjoint.calls.gradients": {
         "grad": (
             ({"inputs": "Mapping[A, Source]"}, "dict[A, Tensor]"),
             ({"inputs": _SOURCES, "allow_unused": "Literal[False] | None = None"}, _TUPLE),
@@ -114,7 +114,7 @@ OVERLOADS: dict[str, dict[str, tuple[Overload, ...]]] = {
             (({"primals": _ONE}, "Tensor"), ({"primals": _TWO}, _BOTH), ({}, "Any")),
         ),
     },
-    "adjoint.transforms.functional": {
+    "adjoint.autograd.functional": {
         "vjp": tuple(
             ({"func": "Callable[..., R]", "inputs": given}, f"tuple[R, {given}]")
             for given in _TENSORS
@@ -157,7 +157,7 @@ OVERLOADS: dict[str, dict[str, tuple[Overload, ...]]] = {
             ({"function": "Callable[..., R]"}, "R"),
         ),
     },
-    "adjoint.graph.control": {
+    "adjoint.graph.control.scan": {
         "scan": tuple(
             (
                 {"f": f"Callable[[{carry}, {x}], tuple[{carry}, Y]]", "init": init, "xs": xs},
@@ -166,6 +166,8 @@ OVERLOADS: dict[str, dict[str, tuple[Overload, ...]]] = {
             for init, carry in _INSIDE
             for xs, x in (("TensorLike", "Tensor"), ("Any = None", "Any"))
         ),
+    },
+    "adjoint.graph.control.while_loop": {
         "while_loop": tuple(
             (
                 {
@@ -182,7 +184,7 @@ OVERLOADS: dict[str, dict[str, tuple[Overload, ...]]] = {
             for init, carry in _INSIDE
         ),
     },
-    "adjoint.graph.scans": {
+    "adjoint.graph.control.associative_scan": {
         "map": (
             ({"f": "Callable[[Tensor], R]", "xs": "TensorLike"}, "R"),
             ({"f": "Callable[[T], R]", "xs": "T"}, "R"),
@@ -195,7 +197,7 @@ OVERLOADS: dict[str, dict[str, tuple[Overload, ...]]] = {
             ({"fun": "Callable[P, Any]"}, "Callable[P, Any]"),
         ),
     },
-    "adjoint.graph.implicit": {
+    "adjoint.graph.control.implicit": {
         name: tuple(
             ({given: outside, "has_aux": has_aux}, result.format(inside))
             for outside, inside in _INSIDE

@@ -2,7 +2,7 @@
 
 A formula is parsed with `ast`, checked node by node, and compiled to a named function whose
 traceback shows the line of the YAML file. Kernels and conditions are checked by the same rules.
-What a name means is said by `tensor/binding.py`, by a whitelist of values; here is decided what
+What a name means is said by `ops/binding.py`, by a whitelist of values; here is decided what
 may be written at all, and that reading it takes little time. Note [Rows from outside]:
 
 - Text is short, shallow and ASCII; what can be seen to be huge (`10**10**10`) is refused.

@@ -176,7 +176,7 @@ class Row:
     @cached_property
     def widens(self) -> bool:
         """Whether derivatives and decomposition of halves are computed in float32: those of
-        elementwise rows are. Note [Narrow derivatives] in tensor/narrow.py.
+        elementwise rows are. Note [Narrow derivatives] in tape/narrow.py.
         """
         returned = self.schema.returns
         if len(returned) != 1 or returned[0].type.is_list:

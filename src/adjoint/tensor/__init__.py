@@ -1,1 +1,1 @@
-"""Tensors, the tape, backward, forward mode, in-place writes and views."""
+"""Tensors: the object, its nodes and views, construction, indexing, printing."""

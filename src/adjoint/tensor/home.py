@@ -15,7 +15,7 @@ from adjoint.core.devices import CPU, Device
 from adjoint.core.layouts import Layout, strided
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops.operator import Operator
-from adjoint.tensor.tape import ZERO
+from adjoint.tensor.nodes import ZERO
 from adjoint.tensor.tensor import Tensor, alias, data_of
 
 
@@ -109,7 +109,7 @@ class Home:
         return False
 
     def is_fan(self, tensor: Tensor) -> bool:
-        """Whether a tensor stands for a fan: tensor/fans.py."""
+        """Whether a tensor stands for a fan: homes/fans.py."""
         return False
 
     def is_in_graph(self, tensor: Tensor) -> bool:

@@ -24,7 +24,7 @@ from adjoint.core.shapes import show
 from adjoint.core.storage import is_duck_array
 from adjoint.elements import large
 from adjoint.ops import runtime
-from adjoint.tensor.tape import Leaf, before_write, wrote
+from adjoint.tensor.nodes import Leaf, before_write, wrote
 from adjoint.tensor.tensor import Tensor, is_plain
 
 _Found = list[tuple[int, Any]]  # dimension of the view, index tensor

@@ -14,7 +14,7 @@ from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
 from adjoint.tensor.construct import tensor_from_data
-from adjoint.tensor.tape import Leaf, before_write, own_counter, wrote
+from adjoint.tensor.nodes import Leaf, before_write, own_counter, wrote
 from adjoint.tensor.tensor import Tensor, alias, make
 
 

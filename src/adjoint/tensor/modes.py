@@ -18,7 +18,7 @@ from typing import Any, Self, TypeVar, overload
 from adjoint.core.devices import CPU, Device, present
 from adjoint.core.dtypes import default_of
 from adjoint.core.errors import GradError
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.core.state import (
     OBSERVED,
     OFF,

@@ -15,8 +15,8 @@ import numpy as np
 
 from adjoint.core.errors import InplaceError
 from adjoint.core.promotion import check_inplace_cast
-from adjoint.core.sizes import is_open
 from adjoint.core.storage import imagined, overlaps
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.large import write
 from adjoint.table.rows import Row
 from adjoint.tensor.tensor import Tensor, make

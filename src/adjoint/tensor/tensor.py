@@ -34,7 +34,7 @@ from adjoint.core.storage import (
 )
 from adjoint.ops import operator as operators
 from adjoint.tensor import printing
-from adjoint.tensor.tape import (
+from adjoint.tensor.nodes import (
     ZERO,
     Handle,
     Leaf,

@@ -21,7 +21,7 @@ from adjoint.core.state import current
 from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor.modes import enable_grad
-from adjoint.tensor.tape import (
+from adjoint.tensor.nodes import (
     SELECTS,
     Leaf,
     Node,

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.calls.methods import as_tensor
 from adjoint.core.dtypes import DType, of
 from adjoint.core.errors import ArgumentError
 from adjoint.core.layouts import strided
 from adjoint.core.records import record
-from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 from adjoint.testing.closeness import near
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import adjoint as ad
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.testing import batched, jacobians
 from adjoint.testing.explain import (
     GradcheckError,

@@ -17,8 +17,8 @@ import adjoint as ad
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError
 from adjoint.core.records import record
-from adjoint.tensor.sparse import SparseTensor
-from adjoint.tensor.structures import StructuredTensor
+from adjoint.homes.sparse import SparseTensor
+from adjoint.homes.structures import StructuredTensor
 
 Array = np.ndarray[Any, Any]
 Jacobians = list[list[Array]]  # [output][input] -> matrix

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.calls.methods import as_tensor
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, DtypeError
 from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.core.storage import is_duck_array
+from adjoint.homes.sparse import is_settled, settled
+from adjoint.homes.structures import StructuredTensor
 from adjoint.ops import operator as operators
 from adjoint.ops.arguments import from_elsewhere
 from adjoint.ops.runtime import NUMBER_TYPES
-from adjoint.tensor.methods import as_tensor
-from adjoint.tensor.sparse import is_settled, settled
-from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.dressing import PLAIN, Dress, dress_of, tensor_under
 

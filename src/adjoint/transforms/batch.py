@@ -15,18 +15,20 @@ from typing import Any
 from adjoint.batching import creation, pointwise, random, reduction
 from adjoint.batching.common import DIMS, Batch
 from adjoint.batching.words import shifted
+from adjoint.calls import dispatch
+from adjoint.calls.function import batching
 from adjoint.core.errors import DependsOnValues, GradError, RandomnessError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
 from adjoint.core.state import state
+from adjoint.homes.levels import Level, wrap
+from adjoint.ops import binding
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
-from adjoint.tensor import binding, dispatch, views
-from adjoint.tensor.function import batching
-from adjoint.tensor.levels import Level, wrap
-from adjoint.tensor.tape import wrote
+from adjoint.tensor import views
+from adjoint.tensor.nodes import wrote
 from adjoint.tensor.tensor import Tensor
 
 LOOPED: Counter[str] = Counter()  # operators that ran as a loop

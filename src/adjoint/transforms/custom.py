@@ -19,16 +19,17 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.calls import dispatch
+from adjoint.calls.function import Function
+from adjoint.calls.methods import tensor_of
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError
 from adjoint.core.pytrees import TreeDef
 from adjoint.core.remembering import cached_property
-from adjoint.tensor import dispatch, levels
-from adjoint.tensor.arrays import like, ndarray
-from adjoint.tensor.function import Function
-from adjoint.tensor.methods import tensor_of
+from adjoint.homes import levels
+from adjoint.homes.arrays import like, ndarray
+from adjoint.homes.pullback import pullback
 from adjoint.tensor.modes import enable_grad
-from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import arguments, drawing
 from adjoint.transforms.annotations import F, P, R

@@ -15,9 +15,9 @@ from typing import Any
 from adjoint.core import pytrees
 from adjoint.core.generator import STATE_BYTES, Watch, drawing_again
 from adjoint.core.state import current
+from adjoint.homes.levels import on_level
 from adjoint.ops import streams
 from adjoint.ops.streams import Flat
-from adjoint.tensor.levels import on_level
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.batch import BatchLevel
 

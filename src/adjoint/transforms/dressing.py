@@ -1,7 +1,7 @@
 """What a function sees of its arguments: of NumPy's arrays, arrays; of numbers, numbers.
 
 A transform runs its function on tensors. Where an argument was given as an array of NumPy's, or as
-a number, the function sees the tensor dressed as one (tensor/arrays.py, tensor/numbers.py), and
+a number, the function sees the tensor dressed as one (homes/arrays.py, homes/held_numbers.py), and
 what it returns is undressed. Results are tensors, as those of tensors are. Inside a function that
 sees arrays a transform is given such arrays, and then returns arrays, too.
 """
@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.calls.methods import as_tensor, tensor_of
 from adjoint.core import pytrees
 from adjoint.core.dtypes import complex128, float64
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.importing import imported
 from adjoint.core.pytrees import TreeDef
 from adjoint.core.storage import is_duck_array
-from adjoint.tensor.arrays import Memory, array_of, like, ndarray, number_of, result_of
-from adjoint.tensor.methods import as_tensor, tensor_of
-from adjoint.tensor.numbers import HeldNumber, Number, held_number
-from adjoint.tensor.structures import DressedTensor, StructuredTensor
+from adjoint.homes.arrays import Memory, array_of, like, ndarray, number_of, result_of
+from adjoint.homes.held_numbers import HeldNumber, Number, held_number
+from adjoint.homes.structures import DressedTensor, StructuredTensor
 from adjoint.tensor.tensor import Tensor
 
 Make = Callable[[Any], Any]  # a tensor -> what the function sees

@@ -1,4 +1,4 @@
-"""The pushforward of a function: one level of forward mode (tensor/forward.py) around a call."""
+"""The pushforward of a function: one level of forward mode (homes/forward.py) around a call."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core import pytrees
-from adjoint.tensor.forward import JvpLevel
-from adjoint.tensor.limits import settle
+from adjoint.homes.forward import JvpLevel
+from adjoint.homes.limits import settle
 
 
 def pushforward(

@@ -8,9 +8,9 @@ from typing import Any
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError, ShapeError
 from adjoint.core.shapes import show
-from adjoint.core.sizes import is_for_many
+from adjoint.core.symbolic_sizes import is_for_many
+from adjoint.homes import derive
 from adjoint.ops import operator as operators
-from adjoint.tensor import derive
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import arguments, reverse
 from adjoint.transforms.arguments import Argnums

@@ -11,8 +11,8 @@ from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError, ShapeError
 from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.core.shapes import show
+from adjoint.homes.pullback import Pullback, pullback
 from adjoint.ops import operator as operators
-from adjoint.tensor.pullback import Pullback, pullback
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms import arguments
 from adjoint.transforms.annotations import T

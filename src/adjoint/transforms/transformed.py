@@ -14,7 +14,7 @@ from types import MethodType
 from typing import Any, Concatenate, Generic, Self, overload
 
 from adjoint.core.errors import ArgumentError
-from adjoint.core.places import show_place
+from adjoint.core.source_lines import show_place
 from adjoint.transforms.annotations import P, Q, R
 
 

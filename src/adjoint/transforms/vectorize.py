@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.calls.methods import as_tensor
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.core.generator import get_rng_state, set_rng_state
 from adjoint.ops import operator as operators
-from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.annotations import P, R
 from adjoint.transforms.batch import BatchLevel, batch_size

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from adjoint.core.errors import ArgumentError, CheckpointError
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.transforms.checkpoints import (
     CheckpointPolicy,
     Options,

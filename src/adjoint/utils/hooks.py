@@ -1,5 +1,5 @@
 """`ad.utils.hooks`: what registering a hook returns."""
 
-from adjoint.tensor.tape import Handle as RemovableHandle
+from adjoint.tensor.nodes import Handle as RemovableHandle
 
 __all__ = ["RemovableHandle"]

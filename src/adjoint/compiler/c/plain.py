@@ -65,7 +65,8 @@ _POTRF = """static void plain_{r}(char *uplo, int *n, {t} *a, int *lda, int *inf
 }
 """
 
-# The maps of a convolution (native/convolution.c): every weight at every place of the small image.
+# The maps of a convolution (c_kernels/convolution.c): every weight at every place of the small
+# image.
 _WINDOWS = """static int plain_{r}({arguments}) {
   const long images = g[0], groups = g[1], a = g[2], b = g[3], *large = g + 4, *small = g + 7;
   const long *kernel = g + 10, *stride = g + 13, *padding = g + 16, *dilation = g + 19;
@@ -163,7 +164,7 @@ _BACK = """static int plain_{r}(const long *g, const {t} *in, const long long *i
 }
 """
 
-# Where the arrays of a matrix of the batch begin: native/attention.c has the order of the fields.
+# Where the arrays of a matrix of the batch begin: c_kernels/attention.c has the order of fields.
 _AT = """  const long *z = s + 3, *steps = s + 7, *along = s + 22;
   const long queries = z[0], keys = z[1], width = z[2], depth = z[3], kind = s[20];
   for (long p = 0; p < s[0]; p++) for (long b = 0; b < s[1]; b++) for (long r = 0; r < s[2]; r++) {

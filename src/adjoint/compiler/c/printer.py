@@ -39,7 +39,7 @@ from adjoint.compiler.loops import (
     Total,
     may_repeat,
 )
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Value
 

@@ -17,8 +17,8 @@ from adjoint.compiler.c.scope import (
 from adjoint.compiler.c.tapes import AGAIN
 from adjoint.compiler.plan import Nested, Operand, Remake
 from adjoint.elements.numbers import C_TYPES
+from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Value
-from adjoint.graph.staging import UNKNOWN
 
 
 class Regions:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler import libraries, shaping
+from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.accumulators import ACCUMULATORS, DECLARED
 from adjoint.compiler.affine import row_major
 from adjoint.compiler.c.printer import printed
@@ -39,7 +39,7 @@ from adjoint.compiler.memory import THREADS, Layout
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested, Operand
 from adjoint.compiler.sweeps import Sweep
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Value
 
@@ -225,26 +225,26 @@ class Renderer:
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
 
-def _writer(scope: Scope, call: Call, targets: list[str] | None = None) -> libraries.CallWriter:
+def _writer(scope: Scope, call: Call, targets: list[str] | None = None) -> routine_calls.CallWriter:
     pointers = [scope.operand(o) for o in call.operands]
     if targets is None:
         targets = [scope.pointer(v) if scope.holds(v) else "0" for v in call.node.outputs]
-    return libraries.CallWriter(call, pointers, targets)
+    return routine_calls.CallWriter(call, pointers, targets)
 
 
 def _swept_call(scope: Scope, sweep: Sweep, call: Call) -> str:
     """Products for the rows of one block."""
-    a, b, out = libraries.matrices(call)
+    a, b, out = routine_calls.matrices(call)
     value = call.node.output
     if value in sweep.sums:
         a, b = sweep.operand(a, -1), sweep.operand(b, -2)
         own = f"(({C_TYPES[value.dtype.name]} *)(own + {sweep.places[value]}))"
-        writer = libraries.CallWriter(call, [scope.operand(a), scope.operand(b)], [own])
+        writer = routine_calls.CallWriter(call, [scope.operand(a), scope.operand(b)], [own])
         return writer.sum_of_products(a, b, "low", "high - low", "low > first")
     a = sweep.operand(a, -2)
     result = sweep.operand(Operand(value, 0, out, row_major(out)), -2)
     given = [scope.operand(a), scope.operand(b)]
-    writer = libraries.CallWriter(call, given, [scope.operand(result)])
+    writer = routine_calls.CallWriter(call, given, [scope.operand(result)])
     return writer.rows_of_product(a, b, result, "low", "high - low")
 
 
@@ -334,7 +334,7 @@ def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
     needed += TAPE_DECLARED if scope.tapes else ""
     needed += "#define APART __attribute__((noinline))\n" if apart or renderer.parts else ""
-    return libraries.declarations(layout.plan.routines()) + "\n" + needed + body, names
+    return routine_calls.declarations(layout.plan.routines()) + "\n" + needed + body, names
 
 
 _OPENING = f"""  char *arena = DATA(p, {ARENA});

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.loops import Kernel, Total
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.numbers import C_TYPES
 
 

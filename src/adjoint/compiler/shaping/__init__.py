@@ -22,13 +22,13 @@ from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.bands import make_bands
 from adjoint.compiler.shaping.building import build_loops, divisor
 from adjoint.compiler.shaping.bytes import widen_bytes
-from adjoint.compiler.shaping.calling import call_apart
 from adjoint.compiler.shaping.draft import Draft, NotTurned, Turned
 from adjoint.compiler.shaping.rows import SHORT, choose_rows, keep_rows, share_rows, short_of
+from adjoint.compiler.shaping.split_calls import call_apart
 from adjoint.compiler.shaping.totals import narrow_totals
 from adjoint.compiler.shaping.trimming import cut_loops, pad_short, tile
 from adjoint.core.records import record
-from adjoint.core.sizes import (
+from adjoint.core.symbolic_sizes import (
     assuming,
     example,
     first,
@@ -37,7 +37,7 @@ from adjoint.core.sizes import (
     symbols_of,
     with_known,
 )
-from adjoint.native import cache
+from adjoint.toolchain import cache
 
 Most = Mapping[int, int]  # what open sizes are at most, by symbol
 _NONE: Most = MappingProxyType({})

@@ -26,7 +26,7 @@ from adjoint.compiler.loops import (
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.draft import Axis, Band, Draft, Turned
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import is_open, surely, with_known
+from adjoint.core.symbolic_sizes import is_open, surely, with_known
 from adjoint.graph.ir import Node
 
 _MOST_PARTS = 32  # that the axes of a loop are cut into

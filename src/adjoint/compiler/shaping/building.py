@@ -30,7 +30,7 @@ from adjoint.compiler.loops import (
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.draft import Axis, Band, Draft
 from adjoint.compiler.shaping.rows import best_axis
-from adjoint.core.sizes import is_open, with_known
+from adjoint.core.symbolic_sizes import is_open, with_known
 from adjoint.graph.ir import Node
 
 _UNROLLED = 80  # statements of a reduction whose turns are written out

@@ -17,9 +17,9 @@ from adjoint.compiler.loops import (
 from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, positions_of
 from adjoint.compiler.shaping.bytes import room_of
+from adjoint.compiler.shaping.common_values import Sharing
 from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTurned
-from adjoint.compiler.sharing import Sharing
-from adjoint.core.sizes import is_open, with_known
+from adjoint.core.symbolic_sizes import is_open, with_known
 from adjoint.elements.numbers import C_TYPES
 
 _LONG_ROW = 1024  # accumulators beside one another

@@ -19,7 +19,7 @@ from adjoint.compiler.loops import (
     Total,
 )
 from adjoint.compiler.shaping.draft import Draft
-from adjoint.core.sizes import is_open, largest
+from adjoint.core.symbolic_sizes import is_open, largest
 
 _FEW = 64  # elements that one float adds up
 _FLOATS = 16  # floats in a vector

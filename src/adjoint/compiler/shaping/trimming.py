@@ -35,7 +35,7 @@ from adjoint.compiler.loops import (
 )
 from adjoint.compiler.shaping.building import extents
 from adjoint.compiler.shaping.draft import WHOLE, Draft
-from adjoint.core.sizes import is_open
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.numbers import C_TYPES, suffix
 
 _PADDED = 64  # up to this size a loop is run in whole vectors

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import patterns
 from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues, ShapeError
-from adjoint.core.patterns import Array, Pattern
 from adjoint.core.shapes import show
 from adjoint.ops import runtime
+from adjoint.structures import patterns
+from adjoint.structures.patterns import Array, Pattern
 
 Tensor = Any
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import patterns
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.shapes import broadcast, show
 from adjoint.decompositions.sparse.common import (
@@ -20,6 +19,7 @@ from adjoint.decompositions.sparse.common import (
     is_sparse,
     rebuilt,
 )
+from adjoint.structures import patterns
 
 Tensor = Any
 

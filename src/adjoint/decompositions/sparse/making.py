@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, invariants, patterns
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.layouts import Layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from adjoint.core.layouts import strided as dense_layout
-from adjoint.core.patterns import BLOCKED, BY_COLUMNS, COMPRESSED, Pattern
 from adjoint.core.shapes import show
 from adjoint.decompositions.sparse.common import (
     assemble,
@@ -24,6 +23,8 @@ from adjoint.decompositions.sparse.common import (
     pattern_of,
     rebuilt,
 )
+from adjoint.structures import invariants, patterns
+from adjoint.structures.patterns import BLOCKED, BY_COLUMNS, COMPRESSED, Pattern
 
 Tensor = Any
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import patterns
 from adjoint.core.errors import ArgumentError, IndexOutOfRange, ShapeError
 from adjoint.core.shapes import show, wrap_dim
 from adjoint.decompositions.sparse.common import (
@@ -18,6 +17,7 @@ from adjoint.decompositions.sparse.common import (
     known,
     pattern_of,
 )
+from adjoint.structures import patterns
 
 Tensor = Any
 

@@ -11,10 +11,9 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.checks.sparse import check_inexact
-from adjoint.core import dtypes, patterns
+from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.layouts import sparse_coo, sparse_csr
-from adjoint.core.patterns import Pattern
 from adjoint.core.promotion import promote_types
 from adjoint.core.shapes import show
 from adjoint.decompositions.sparse.common import (
@@ -30,6 +29,8 @@ from adjoint.decompositions.sparse.common import (
     rebuilt,
 )
 from adjoint.decompositions.sparse.elements import add
+from adjoint.structures import patterns
+from adjoint.structures.patterns import Pattern
 
 Tensor = Any
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, patterns
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.shapes import wrap_dims
 from adjoint.decompositions.sparse.common import (
@@ -20,6 +20,7 @@ from adjoint.decompositions.sparse.common import (
     rebuilt,
 )
 from adjoint.decompositions.sparse.making import mask
+from adjoint.structures import patterns
 
 Tensor = Any
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from adjoint.core.sizes import is_for_many
+from adjoint.core.symbolic_sizes import is_for_many
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs

@@ -17,12 +17,11 @@ from adjoint.graph.ir import Constant, Graph, Node, Value, substitute
 from adjoint.graph.passes.common_subexpressions import call_key
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.trace import TraceLevel
-from adjoint.ops import arguments
+from adjoint.ops import arguments, binding
 from adjoint.ops.operator import Operator
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.table.schema import Argument
-from adjoint.tensor import binding
 from adjoint.tensor.modes import enable_grad
 
 Keep = Iterable[str] | Callable[[Operator], bool]

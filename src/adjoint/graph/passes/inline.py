@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adjoint.graph.control.regions import register
 from adjoint.graph.custom import is_custom
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Node, Region, Type, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
-from adjoint.graph.regions import register
 
 
 def _run(node: Node, values: Sequence[Any]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core.sizes import is_for_many
+from adjoint.core.symbolic_sizes import is_for_many
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 from adjoint.ops.operator import Operator

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from adjoint.core.sizes import chosen
+from adjoint.core.symbolic_sizes import chosen
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs

@@ -15,7 +15,7 @@ import numpy as np
 
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import wrap_dims
-from adjoint.core.sizes import is_for_many
+from adjoint.core.symbolic_sizes import is_for_many
 from adjoint.graph.facts import argument, is_call, keeps_order, reads_memory
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes import parts

@@ -2,8 +2,8 @@
 
 The three maps between `large`, `small` and `weight` (checks/convolution.py) are computed by oneDNN
 where it is installed (onednn.py), else by native code where there is a C compiler
-(native/convolution.py), else as products of matrices (windows.py). `computed_by` says which it is,
-and `adjoint where convolution` prints it; the environment variables ADJOINT_ONEDNN=0 and
+(c_kernels/convolution.py), else as products of matrices (windows.py). `computed_by` says which it
+is, and `adjoint where convolution` prints it; the environment variables ADJOINT_ONEDNN=0 and
 ADJOINT_NATIVE=0 turn the first two off.
 
 float16 and bfloat16 are computed in float32 and rounded once. The result of a convolution has its
@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import convolution as native
 from adjoint.checks import convolution as checks
 from adjoint.checks.convolution import Geometry
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
 from adjoint.kernels import images
 from adjoint.kernels.convolution import onednn, windows
-from adjoint.native import convolution as native
 
 Array = np.ndarray[Any, Any]
 

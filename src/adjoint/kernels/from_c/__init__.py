@@ -1,4 +1,4 @@
-"""Python functions made of the C texts of special functions (`native/special/*.c`).
+"""Python functions made of the C texts of special functions (`c_kernels/special/*.c`).
 
 A special function with branches and loops is written once, in C for one element. Compiled programs
 and native kernels run that text; here it becomes a function of vectors, and one of single numbers
@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.special_functions import called
 from adjoint.kernels.from_c import lanes, numbers
 from adjoint.kernels.from_c.reading import read
 from adjoint.kernels.from_c.tree import Call, Function, Name, Table, walk
 from adjoint.kernels.from_c.writing import write
-from adjoint.native.called import called
 
 Array = np.ndarray[Any, np.dtype[Any]]
 FEW = 31  # elements up to which one after the other is quicker than vectors

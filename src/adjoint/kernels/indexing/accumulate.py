@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import indexing as native
+from adjoint.c_kernels.copies import copied
 from adjoint.checks.indexing import check_number
 from adjoint.core import dtypes
 from adjoint.core.errors import IndexOutOfRange
 from adjoint.core.promotion import fit_number
-from adjoint.native import indexing as native
-from adjoint.native.copies import copied
 
 Array = np.ndarray[Any, Any]
 

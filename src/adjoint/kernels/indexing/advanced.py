@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import copied, zeros
 from adjoint.checks.indexing import (
     Layout,
     check_index_dtypes,
@@ -33,7 +34,6 @@ from adjoint.kernels.indexing.accumulate import (
     wrapped,
 )
 from adjoint.kernels.indexing.masked import chosen
-from adjoint.native.copies import copied, zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import indexing as native
+from adjoint.c_kernels.copies import copied, dense, zeros
 from adjoint.checks.indexing import (
     check_alpha,
     check_scalar_tensor,
@@ -28,8 +30,6 @@ from adjoint.kernels.indexing.accumulate import (
     wide_dtype,
     wrapped,
 )
-from adjoint.native import indexing as native
-from adjoint.native.copies import copied, dense, zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import zeros
 from adjoint.checks.indexing import (
     check_integers,
     check_mask,
@@ -19,7 +20,6 @@ from adjoint.core.errors import DtypeError, IndexOutOfRange, ShapeError, ValueRa
 from adjoint.core.promotion import cast, result_type
 from adjoint.core.shapes import broadcast, show
 from adjoint.kernels.indexing.accumulate import fit
-from adjoint.native.copies import zeros
 
 Array = np.ndarray[Any, Any]
 _MANY = 4096  # elements from which NumPy is slower by a mask than by places

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import indexing as native
+from adjoint.c_kernels.copies import copied, zeros
 from adjoint.checks.indexing import check_gather, check_reduce, check_scatter, sized
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError
@@ -24,8 +26,6 @@ from adjoint.kernels.indexing.accumulate import (
     wide,
     wide_dtype,
 )
-from adjoint.native import indexing as native
-from adjoint.native.copies import copied, zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import copied, write, zeros
 from adjoint.checks.indexing import (
     check_has_dims,
     check_replacement,
@@ -22,7 +23,6 @@ from adjoint.core.storage import (
     strided_view,
     strides_in_elements,
 )
-from adjoint.native.copies import copied, write, zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]

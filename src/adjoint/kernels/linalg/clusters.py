@@ -11,7 +11,7 @@ i, j be such a pair.
 So the function is computed beside the matrix too, at A + tD for the t of a fan, where D spreads the
 values of a cluster over a part of their distance to the others. Those matrices are ordinary ones;
 all derivatives exist there, in every mode, and tend to the true ones with t: Note [Fans] in
-kernels/linalg/limits.py. A tensor that stands for the whole fan is of `FANS`: tensor/fans.py.
+kernels/linalg/limits.py. A tensor that stands for the whole fan is of `FANS`: homes/fans.py.
   * Singular values count as close to 0 where that matters: one of a complex matrix, or of one that
     is not square, two of others.
   * D is in general position within a cluster, so no basis in special position (the axes, for the

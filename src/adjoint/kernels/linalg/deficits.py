@@ -15,10 +15,10 @@ from __future__ import annotations
 import numpy as np
 
 from adjoint.core.errors import DegenerateError
-from adjoint.core.fans import FAN, PROBES, STEPS, steps_beside
 from adjoint.core.records import record
 from adjoint.kernels.linalg.common import Array, each
 from adjoint.kernels.linalg.solve import lu_without_pivots, permutation_of_pivots
+from adjoint.kinks.fans import FAN, PROBES, STEPS, steps_beside
 
 _BELOW = slice(1 + len(STEPS), 1 + 2 * len(STEPS))  # where t < 0
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from adjoint.checks.linalg import check_real
 from adjoint.core import dtypes
-from adjoint.core.fans import FAN, steps_beside
 from adjoint.kernels.linalg.clusters import (
     Cluster,
     Set,
@@ -28,6 +27,7 @@ from adjoint.kernels.linalg.clusters import (
     zeros_that_matter,
 )
 from adjoint.kernels.linalg.common import Array, mH
+from adjoint.kinks.fans import FAN, steps_beside
 
 
 def _everywhere(x: Array) -> Array:

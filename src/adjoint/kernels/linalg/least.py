@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from adjoint.c_kernels import distance as native
+from adjoint.c_kernels.element_loops import Loops
 from adjoint.checks.linalg import batch_shape, check_points, check_same_dtype, cross_axis
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
@@ -16,8 +18,6 @@ from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
 from adjoint.kernels.reduction.common import require_inexact
 from adjoint.kernels.reduction.norms import quotient, vector_norm
-from adjoint.native import distance as native
-from adjoint.native.loops import Loops
 
 
 def pinv_tangent(self: Array, tangent: Array, atol: Array | None, rtol: Array | None) -> Array:

@@ -1,6 +1,6 @@
 """The limit of derivatives that were computed beside a matrix whose values are close together.
 
-Note [Fans]. y(t) is a derivative at A + tD, for the t of `core/fans.py`. Where the function does
+Note [Fans]. y(t) is a derivative at A + tD, for the t of `kinks/fans.py`. Where the function does
 not depend on the basis of a cluster, y is analytic, and its rounding errors grow as a power of 1/t.
 A polynomial in t² through the means of y(t) and y(-t) gives y(0). Which t to take depends on how
 quickly the function varies and how much is lost by rounding, and both are seen in the numbers:
@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import DegenerateError
-from adjoint.core.fans import FAN, STEPS
 from adjoint.kernels.linalg.common import Array
+from adjoint.kinks.fans import FAN, STEPS
 
 _T = np.array(STEPS)
 _COUNT = len(STEPS)

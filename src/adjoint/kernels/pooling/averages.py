@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import write
+from adjoint.c_kernels.element_loops import added
 from adjoint.checks import pooling as rules
 from adjoint.checks.pooling import Window
 from adjoint.core import dtypes
@@ -18,8 +20,6 @@ from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import narrowed
 from adjoint.kernels.pointwise import widen
 from adjoint.kernels.pooling.windows import Windows, adaptive, added_up, combined, regular
-from adjoint.native.copies import write
-from adjoint.native.loops import added
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import pooling as native
 from adjoint.checks import pooling as rules
 from adjoint.core import dtypes
 from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import in_bounds, narrowed, wide_dtype
 from adjoint.kernels.pointwise import widen
 from adjoint.kernels.pooling.windows import Windows, adaptive, combined, regular
-from adjoint.native import pooling as native
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import resampling
 from adjoint.checks import pooling as rules
 from adjoint.checks.pooling import Window
 from adjoint.core.records import record
 from adjoint.kernels.images import room_like
-from adjoint.native import resampling
 
 Array = np.ndarray[Any, Any]
 Entries = tuple[Array, Array]  # rows of whole numbers: where they begin and end, and the numbers

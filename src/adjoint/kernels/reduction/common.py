@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.conversions import astype
 from adjoint.core.dtypes import DEFAULT, INEXACT, REDUCED, of
 from adjoint.core.errors import DtypeError
 from adjoint.core.shapes import Shape
-from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...] | None

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import element_loops, selection
+from adjoint.c_kernels.conversions import astype
 from adjoint.checks.sorting import check_ordered
 from adjoint.core.dtypes import REDUCED, of
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
@@ -17,8 +19,6 @@ from adjoint.kernels.indexing.scatter import gather_backward
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, unreduce, widened
 from adjoint.kernels.reduction.large import LARGE, reduce
 from adjoint.kernels.reduction.sums import sum_dims
-from adjoint.native import loops, selection
-from adjoint.native.conversions import astype
 
 
 def _extremum(what: str, ufunc: np.ufunc, self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -154,8 +154,8 @@ def tie_weights(self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
     return np.divide(mask, count, dtype=wide, casting="unsafe").astype(self.dtype, copy=False)
 
 
-_EQUAL = loops.Loops("({x} == {most} ? 1 : 0)", "x", "most")
-_SHARED = loops.Loops("{x} * {part}", "x", "part")
+_EQUAL = element_loops.Loops("({x} == {most} ? 1 : 0)", "x", "most")
+_SHARED = element_loops.Loops("{x} * {part}", "x", "part")
 
 
 def _shares(self: Array, whole: Array, axes: Shape) -> Array | None:

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from adjoint.c_kernels import reduction as native
+from adjoint.c_kernels.copies import copied
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.kernels.reduction.common import Array, Dims
-from adjoint.native import reduction as native
-from adjoint.native.copies import copied
 
 LARGE = 2048  # smaller arrays are not worth the choice
 BLOCK = 1024  # summed in one go; longer sums are sums of sums

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.element_loops import LARGE, Loops
 from adjoint.core import dtypes
 from adjoint.core.dtypes import FLOAT, DType
 from adjoint.core.errors import DtypeError, ShapeError
@@ -23,7 +24,6 @@ from adjoint.kernels.reduction.common import (
 )
 from adjoint.kernels.reduction.large import powers, reduce, total
 from adjoint.kernels.reduction.sums import mean_dims
-from adjoint.native.loops import LARGE, Loops
 
 _AWAY = "({x} - {y})"
 _LEFT_OUT = f"(({{x}} - ({_AWAY} - ({_AWAY} - {{x}}))) - ({{y}} + ({_AWAY} - {{x}})))"

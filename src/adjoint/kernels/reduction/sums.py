@@ -11,6 +11,10 @@ import math
 
 import numpy as np
 
+from adjoint.c_kernels import reduction as native
+from adjoint.c_kernels import rows
+from adjoint.c_kernels.conversions import astype
+from adjoint.c_kernels.element_loops import Loops
 from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError
@@ -19,10 +23,6 @@ from adjoint.core.shapes import wrap_dims
 from adjoint.kernels.reduction import products
 from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, at_once, reduce, total, whole_total
-from adjoint.native import reduction as native
-from adjoint.native import rows
-from adjoint.native.conversions import astype
-from adjoint.native.loops import Loops
 
 
 def _accumulate(

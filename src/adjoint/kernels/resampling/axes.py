@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import indexing
+from adjoint.c_kernels import resampling as native
 from adjoint.checks import resampling
 from adjoint.core.dtypes import OF, DType
 from adjoint.core.lazy import Lazy
@@ -22,8 +24,6 @@ from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
 from adjoint.kernels.resampling import filters
 from adjoint.kernels.resampling.common import memory_order
-from adjoint.native import indexing
-from adjoint.native import resampling as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Taps = tuple[Array, Array, Array]  # indices, weights, and whether they are used: (output, taps)

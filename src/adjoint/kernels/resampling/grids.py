@@ -1,7 +1,7 @@
 """Sampling at the places of a grid, and its derivatives.
 
 A place has taps, each with the number of an element and a weight, the product of one weight along
-each dimension. Native code (native/resampling.c) adds them up; without it they are the rows of a
+each dimension. Native code (c_kernels/resampling.c) adds them up; without it they are the rows of a
 sparse matrix, which multiplies a whole batch with its channels last.
 
 What PyTorch does at the edges: coordinates beyond the border are brought back (padding modes 1, 2)
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import resampling as native
 from adjoint.checks import resampling
 from adjoint.checks.resampling import BICUBIC, NEAREST, OUTSIDE, REFLECTION, ZEROS
 from adjoint.core.dtypes import OF
@@ -26,7 +27,6 @@ from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
 from adjoint.kernels.resampling import filters
-from adjoint.native import resampling as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -8,6 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import copies
+from adjoint.c_kernels.conversions import astype
+from adjoint.c_kernels.copies import copied, write
+from adjoint.c_kernels.copies import zeros as zeros_of
+from adjoint.c_kernels.element_loops import added
 from adjoint.checks import shape as layout
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
@@ -17,11 +22,6 @@ from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_dim
 from adjoint.core.storage import order_of
 from adjoint.kernels.shape.views import split, split_with_sizes
-from adjoint.native import copies
-from adjoint.native.conversions import astype
-from adjoint.native.copies import copied, write
-from adjoint.native.copies import zeros as zeros_of
-from adjoint.native.loops import added
 
 Array = np.ndarray[Any, Any]
 

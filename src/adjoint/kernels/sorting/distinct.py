@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint.c_kernels import selection
 from adjoint.core.errors import DimensionError, ShapeError
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.sorting.order import Array, comparable, order
-from adjoint.native import selection
 
 _NONE = np.zeros(0, np.int64)  # in place of a result that was not asked for
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint.c_kernels import ordering
 from adjoint.checks.sorting import (
     check_bincount,
     check_bins,
@@ -15,7 +16,6 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
 from adjoint.kernels.sorting.order import Array, comparable
-from adjoint.native import ordering
 
 _LONG = 64  # values per row from which one call for each row is faster than all rows in step
 

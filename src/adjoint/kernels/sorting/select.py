@@ -10,14 +10,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from adjoint.c_kernels import selection
 from adjoint.checks.sorting import axis_of, check_count, check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError
-from adjoint.core.pieces import by_rows
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
+from adjoint.kernels.pieces import by_rows
 from adjoint.kernels.sorting.order import Array, comparable, last_axis, order, take
-from adjoint.native import selection
 
 _SHORT = 32  # along rows of up to so many elements a sort is as fast as a partition
 _FEW = 16  # of so many, each takes a pass of its own

@@ -7,7 +7,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ValueRangeError
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.tensor.tensor import Tensor
 
 

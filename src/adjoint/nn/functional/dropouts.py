@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from adjoint import ops
 from adjoint.core.errors import ShapeError
-from adjoint.core.places import warn
 from adjoint.core.shapes import show
+from adjoint.core.source_lines import warn
 from adjoint.tensor.tensor import Tensor
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import AdjointError, DtypeError, ShapeError, ValueRangeError
-from adjoint.core.places import warn
 from adjoint.core.shapes import show
+from adjoint.core.source_lines import warn
 from adjoint.tensor.tensor import Tensor
 
 NONE, MEAN, SUM = 0, 1, 2  # the operators' numbers

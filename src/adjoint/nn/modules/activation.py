@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.places import warn
 from adjoint.core.shapes import show
+from adjoint.core.source_lines import warn
 from adjoint.nn import functional, init
 from adjoint.nn.modules.attention import MultiheadAttention
 from adjoint.nn.modules.module import Module

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from adjoint.calls.function import Function
 from adjoint.core.errors import HookError
-from adjoint.core.places import warn
-from adjoint.tensor.function import Function
+from adjoint.core.source_lines import warn
 from adjoint.tensor.tensor import Tensor, recording
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from typing import Any
 from adjoint import func
 from adjoint.compiler.attributes import key_of
 from adjoint.compiler.compiled import Compiled, compiled_on_tensors
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.nn.modules.hooks import Hooks
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.tape import version
+from adjoint.tensor.nodes import version
 
 # members that are arguments, that say nothing, or that are looked at otherwise
 _APART = {

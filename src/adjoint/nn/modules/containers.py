@@ -8,7 +8,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from itertools import groupby
 from typing import Any, Self
 
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.nn.modules.module import Module, indented
 from adjoint.nn.parameter import Parameter, is_parameter
 from adjoint.tensor.tensor import Tensor

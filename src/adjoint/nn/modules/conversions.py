@@ -10,10 +10,10 @@ from adjoint.core import dtypes
 from adjoint.core.devices import Device
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.core.errors import ValueRangeError
+from adjoint.homes.structures import StructuredTensor
 from adjoint.nn.modules.members import Members
 from adjoint.nn.parameter import NoShapeYet, Parameter, is_lazy
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tensor import Tensor
 
 

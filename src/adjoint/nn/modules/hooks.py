@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from adjoint.core.errors import HookError
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.nn.modules.backward_hooks import Hook, Watch, old_backward_hooks
 from adjoint.nn.modules.members import Members
-from adjoint.tensor.tape import Handle
+from adjoint.tensor.nodes import Handle
 
 Table = OrderedDict[int, Hook]
 

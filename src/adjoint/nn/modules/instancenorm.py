@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from adjoint.core.errors import ArgumentError, ShapeError
-from adjoint.core.places import warn
 from adjoint.core.shapes import show
+from adjoint.core.source_lines import warn
 from adjoint.nn import functional
 from adjoint.nn.modules.batchnorm import _LazyNormBase, _NormBase
 from adjoint.tensor.tensor import Tensor

@@ -8,7 +8,7 @@ from typing import Any
 from adjoint.core.errors import MissingRule
 from adjoint.nn.modules.module import Module
 from adjoint.nn.parameter import NoShapeYet, is_lazy
-from adjoint.tensor.tape import Handle
+from adjoint.tensor.nodes import Handle
 
 __all__ = ["LazyModuleMixin"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
-from adjoint.core.places import warn
 from adjoint.core.shapes import show
+from adjoint.core.source_lines import warn
 from adjoint.nn import functional
 from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
 from adjoint.nn.modules.distance import PairwiseDistance

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from adjoint.core.errors import GradError, NameTaken
 from adjoint.nn.parameter import is_buffer, is_parameter
-from adjoint.tensor.tape import Handle
+from adjoint.tensor.nodes import Handle
 from adjoint.tensor.tensor import Tensor
 
 if TYPE_CHECKING:

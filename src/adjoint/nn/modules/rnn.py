@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
+from adjoint.calls.autocast import is_autocast_enabled
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
-from adjoint.core.places import warn
 from adjoint.core.shapes import show
+from adjoint.core.source_lines import warn
 from adjoint.nn import init
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter, other_than
 from adjoint.nn.utils.rnn import PackedSequence
-from adjoint.tensor.autocast import is_autocast_enabled
 from adjoint.tensor.tensor import Tensor
 
 __all__ = [

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from adjoint.core.errors import AdjointError, StateError
-from adjoint.core.places import warn
 from adjoint.core.shapes import show
+from adjoint.core.source_lines import warn
 from adjoint.nn.modules.members import Members
 from adjoint.nn.parameter import Parameter, is_lazy, is_parameter
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.tape import Handle
+from adjoint.tensor.nodes import Handle
 from adjoint.tensor.tensor import Tensor
 
 Hook = Callable[..., Any]

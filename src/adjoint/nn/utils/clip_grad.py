@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
+from adjoint.calls.methods import tensor
 from adjoint.core.errors import ValueRangeError
-from adjoint.core.places import caller, warn
-from adjoint.tensor.methods import tensor
+from adjoint.core.source_lines import caller, warn
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.tape import before_write, wrote
+from adjoint.tensor.nodes import before_write, wrote
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
 __all__ = [

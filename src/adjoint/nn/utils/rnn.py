@@ -16,9 +16,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from adjoint import ops
+from adjoint.calls.methods import as_tensor
 from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, ValueRangeError
-from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
 __all__ = [

@@ -6,7 +6,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import HookError, ValueRangeError
-from adjoint.core.places import warn
+from adjoint.core.source_lines import warn
 from adjoint.nn.modules.hooks import hooks_before
 from adjoint.nn.parameter import NoShapeYet, Parameter, is_lazy
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from adjoint.core.dtypes import bool_
 from adjoint.core.errors import ArgumentError, ValueRangeError
+from adjoint.homes.arrays import array_of as array_of
 from adjoint.numpy.conversion import Array, Dtype, Number, common_numbers, floating
 from adjoint.numpy.words import ad, made
-from adjoint.tensor.arrays import array_of as array_of
 from adjoint.tensor.tensor import Tensor
 
 

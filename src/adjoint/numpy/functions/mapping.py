@@ -10,10 +10,10 @@ import numpy as np
 
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError
+from adjoint.homes.structures import undressed
 from adjoint.numpy.conversion import Array
 from adjoint.numpy.dressing import dressed_like, made_like
 from adjoint.numpy.words import dims_of
-from adjoint.tensor.structures import undressed
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.vectorize import vmap
 

@@ -14,7 +14,7 @@ import numpy as np
 
 import adjoint as ad
 from adjoint.core.errors import AdjointError
-from adjoint.native import build
+from adjoint.toolchain import build
 
 Array = np.ndarray[Any, Any]
 

@@ -21,7 +21,7 @@ from adjoint.core.importing import imported
 from adjoint.core.records import record
 from adjoint.graph.ir import Constant, Graph, Node, Value
 from adjoint.graph.passes.decompose import expand
-from adjoint.tensor import binding
+from adjoint.ops import binding
 from adjoint.testing.certificates import definitions
 from adjoint.testing.certificates.measuring import Cell, Measured, said
 from adjoint.testing.certificates.subjects import Subject

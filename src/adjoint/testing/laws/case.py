@@ -11,11 +11,11 @@ import adjoint as ad
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DependsOnValues
 from adjoint.core.records import record
+from adjoint.homes.meta import meta_tensor
 from adjoint.ops import arguments as converting
+from adjoint.ops import binding
 from adjoint.ops import operator as operators
 from adjoint.table.rows import Row
-from adjoint.tensor import binding
-from adjoint.tensor.meta import meta_tensor
 from adjoint.testing import jacobians
 from adjoint.testing.closeness import near
 from adjoint.testing.jacobians import Array, Call, array_of, random_like, tensor_of

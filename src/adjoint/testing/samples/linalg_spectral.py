@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
-from adjoint.core.fans import FAN
+from adjoint.kinks.fans import FAN
 from adjoint.testing.samples import Sample, sampler
 
 Samples = Iterator[Sample]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+from adjoint.calls import dispatch
+from adjoint.calls.autocast import autocast_of_now
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import current
 from adjoint.ops import streams
-from adjoint.tensor import dispatch
-from adjoint.tensor.autocast import autocast_of_now
 from adjoint.transforms import drawing
 from adjoint.transforms.annotations import P, R
 from adjoint.transforms.checkpoints import functional, selective

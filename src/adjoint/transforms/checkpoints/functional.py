@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint.calls.function import Function
 from adjoint.core.errors import CheckpointError
 from adjoint.core.shapes import show
-from adjoint.tensor.function import Function
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import forward, reverse
 from adjoint.transforms.custom import pull_some

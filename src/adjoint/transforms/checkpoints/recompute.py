@@ -19,12 +19,12 @@ from contextvars import ContextVar
 from typing import Any
 
 from adjoint.core.errors import CheckpointError, InplaceError
-from adjoint.core.places import Place, caller, show_place
+from adjoint.core.source_lines import Place, caller, show_place
 from adjoint.core.state import changed, current
-from adjoint.tensor import passes
+from adjoint.tape import backward_passes
+from adjoint.tape.observe import pack_value
 from adjoint.tensor.modes import enable_grad, saved_tensors_hooks
-from adjoint.tensor.observe import pack_value
-from adjoint.tensor.tape import Watch
+from adjoint.tensor.nodes import Watch
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.checkpoints.determinism import Facts
 
@@ -134,7 +134,7 @@ class Frame:
 
     def value(self, number: int) -> Tensor:
         """A saved tensor, computed again once for each backward pass."""
-        run = passes.innermost()
+        run = backward_passes.innermost()
         found = None if run is None else self.found.get(run)
         if found is None:
             found = self._recompute()

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
 
+from adjoint.calls import gradients
+from adjoint.calls.autocast import autocast_of_now
+from adjoint.calls.function import Function
 from adjoint.core.errors import GradError
 from adjoint.core.generator import drawing_again, get_rng_state
-from adjoint.tensor import autograd, passes
-from adjoint.tensor.autocast import autocast_of_now
-from adjoint.tensor.function import Function
+from adjoint.tape import backward_passes
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tensor import Tensor
 
@@ -38,7 +39,7 @@ class _Reentrant(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        pass_under_way = passes.innermost()
+        pass_under_way = backward_passes.innermost()
         if pass_under_way is not None and pass_under_way.wanted is not None:
             raise GradError(
                 "checkpoint with use_reentrant=True is incompatible with autograd.grad() and with "
@@ -61,5 +62,5 @@ class _Reentrant(Function):
                 "checkpoint: none of the outputs requires a gradient, so that there is nothing to "
                 "compute again"
             )
-        autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        gradients.backward([o for o, _ in pairs], [g for _, g in pairs])
         return (None, None, *(a.grad if isinstance(a, Tensor) else None for a in args))

@@ -18,12 +18,12 @@ from typing import Any
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError, InplaceError, ValueRangeError
 from adjoint.core.state import current
+from adjoint.homes.subclasses import SubclassInterpreter, as_class, in_class, plainly, take_over
+from adjoint.ops import binding
 from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, Packet
-from adjoint.tensor import binding
 from adjoint.tensor.home import Home
-from adjoint.tensor.subclasses import SubclassInterpreter, as_class, in_class, plainly, take_over
-from adjoint.tensor.tape import Watch
+from adjoint.tensor.nodes import Watch
 from adjoint.tensor.tensor import Tensor, alias, make
 
 

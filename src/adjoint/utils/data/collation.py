@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
+from adjoint.calls.methods import as_tensor, tensor
 from adjoint.core.dtypes import OF, float64
 from adjoint.core.errors import ArgumentError, ShapeError
-from adjoint.tensor.methods import as_tensor, tensor
 from adjoint.tensor.tensor import Tensor
 from adjoint.utils.data.dataset import Rows
 

@@ -11,11 +11,11 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar, overload
 
 from adjoint import ops
+from adjoint.calls.methods import tensor as tensor_of
 from adjoint.core.dtypes import int64
 from adjoint.core.errors import DatasetError, IndexOutOfRange, ValueRangeError
 from adjoint.core.generator import Generator, default_generator
 from adjoint.core.shapes import show
-from adjoint.tensor.methods import tensor as tensor_of
 from adjoint.tensor.tensor import Tensor
 
 T_co = TypeVar("T_co", covariant=True)

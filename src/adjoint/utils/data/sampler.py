@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from adjoint import ops
+from adjoint.calls.methods import as_tensor
 from adjoint.core.dtypes import float64, int64
 from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.core.generator import Generator
-from adjoint.tensor.methods import as_tensor
 
 T_co = TypeVar("T_co", covariant=True)
 

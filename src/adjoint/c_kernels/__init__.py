@@ -1,0 +1,1 @@
+"""Kernels that are written in C, and how they are found, built and called."""

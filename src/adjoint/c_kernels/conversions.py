@@ -1,0 +1,84 @@
+"""Copies of large arrays in another type, or in their own, by all cores.
+
+float16 and bfloat16 to the wider types and back, which NumPy converts one by one, are among them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from adjoint.c_kernels import copies
+from adjoint.c_kernels.element_loops import LARGE, Loop
+from adjoint.core.dtypes import OF, REDUCED
+
+Array = np.ndarray[Any, Any]
+
+# A double as a float whose last bit says that digits were cut off: rounding it again is rounding
+# once. (S. Boldo, G. Melquiond, Emulation of FMA and correctly rounded sums, 2008.)
+_TO_ODD = """
+static inline float to_odd(double x) {
+  const float near = (float)x;
+  unsigned u; __builtin_memcpy(&u, &near, 4);
+  const double back = near, size = back < 0 ? -back : back, whole = x < 0 ? -x : x;
+  const unsigned cut = size > whole ? u - 1 : u;
+  const unsigned odd = back == x || x != x ? u : cut | 1;
+  float y; __builtin_memcpy(&y, &odd, 4);
+  return y;
+}
+"""
+# The same by bits alone, for float16: what is too small for a normal float is 0 there.
+_TO_ODD_BITS = """
+static inline float to_odd(double x) {
+  const union { double x; unsigned long long bits; } as = {.x = x};
+  const unsigned long long low = (1ULL << 29) - 1, rest = (as.bits & low) + low;
+  const union { unsigned long long bits; double x; } odd = {.bits = (as.bits | rest) & ~low};
+  return (float)odd.x;
+}
+"""
+_WIDE = ("float32", "float64")
+_SMALL = ("bool", "uint8", "int8", "int16")  # exact in every floating type of 32 bits
+_WHOLE = (*_SMALL[1:], "int32", "int64")
+
+
+def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> Array:
+    """`array.astype(dtype, order, copy=copy)`, overflow being silent.
+
+    >>> astype(np.array([1.5, 1e6], np.float32), np.float16)
+    array([1.5, inf], dtype=float16)
+    """
+    dtype = np.dtype(dtype)
+    if array.dtype == dtype and copy:
+        return copies.copied(array, order)
+    loop = _loop(array.dtype, dtype) if array.size >= LARGE and array.dtype != dtype else None
+    if loop is not None:
+        out = None if order == "K" else np.empty(array.shape, dtype, order)
+        found = loop([array], out=out)
+        if found is not None:
+            return found
+    with np.errstate(all="ignore"):
+        return array.astype(dtype, order, copy=copy)
+
+
+@lru_cache(maxsize=64)
+def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> Loop | None:
+    """The loop from one type to another one; None where NumPy is as good."""
+    if source not in OF or target not in OF:
+        return None
+    one, two = OF[source].name, OF[target].name
+    if two == "bool" and one in (*_WIDE, *_WHOLE):
+        return Loop("{x} != 0", {"x": one}, (), two, is_exact=True)
+    if one in (*_WIDE, *_WHOLE, "bool") and two in (*_WIDE, *_WHOLE):
+        # as C does it; a float that a small whole number cannot hold loses bits, as in NumPy
+        text = "(int){x}" if one in _WIDE and two in _SMALL else "{x}"
+        return Loop(text, {"x": one}, (), two, is_exact=True)
+    if source in REDUCED:
+        return Loop("{x}", {"x": one}, (), two) if two in _WIDE else None
+    if target not in REDUCED or one not in (*_WIDE, *_SMALL):
+        return None
+    if one == "float64":
+        odd = _TO_ODD_BITS if two == "float16" else _TO_ODD
+        return Loop("to_odd({x})", {"x": one}, (), two, odd)
+    return Loop("{x}", {"x": one}, (), two)

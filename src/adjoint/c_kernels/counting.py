@@ -1,0 +1,40 @@
+"""Numbers at even distances, by C code (counting.c).
+
+False is returned where there is no native code, and for few numbers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from adjoint.c_kernels import loading
+
+Array = np.ndarray[Any, Any]
+LARGE = 1 << 15  # numbers from which a call of native code pays
+_KINDS = {"f": "float", "d": "double", "l": "long", "i": "int"}
+
+
+def even(into: Array, start: float, end: float, step: float, half: int) -> bool:
+    """Write `half` numbers counted up from the start, then others counted down from the end."""
+    run = _function("even", into) if into.dtype.kind == "f" else None
+    if run is None:
+        return False
+    numbers = map(ctypes.c_double, (start, end, step))
+    return not loading.call(run, loading.block([into.size, half]), *numbers, into)
+
+
+def whole(into: Array, start: int, step: int) -> bool:
+    """Write start + i·step at each place i."""
+    last = start + step * into.size
+    if not -(1 << 62) < min(start, step, last) <= max(start, step, last) < 1 << 62:
+        return False
+    run = _function("whole", into)
+    return run is not None and not loading.call(run, loading.block([into.size, start, step]), into)
+
+
+def _function(name: str, into: Array) -> Any:
+    kind = _KINDS.get(into.dtype.char) if into.size >= LARGE else None
+    return None if kind is None else loading.ready_for("counting", name, kind)

@@ -1,0 +1,205 @@
+"""Kernels that are written in C: how they are found, built once for each machine, and called.
+
+A file of C begins with declarations and is then written once for each type. Where there is no C
+compiler, or ADJOINT_NATIVE=0 forbids native kernels, there are none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.shapes import Shape
+from adjoint.core.threads import TEAM
+from adjoint.toolchain import background, build
+
+Array = np.ndarray[Any, Any]
+MOST = 3  # dimensions of windows, and of batches
+_LINE = 64  # bytes of a line of the cache
+_pointer = ctypes.c_void_p.from_address
+
+_TYPES = {"f": "float", "d": "double"}  # of dtype.char
+_SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
+_INCLUDED = re.compile(r'^#include "(\w+\.c)"\n', re.MULTILINE)
+
+
+def ready(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
+    """The C function of a file for arrays of a dtype; None where there is none, and as long as it
+    is being built in the background.
+    """
+    return _found(kernels, name, dtype, dimensions, background.soon)
+
+
+def function(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
+    """The C function of a file for arrays of a dtype, which is built now; None if there is none."""
+    return _found(kernels, name, dtype, dimensions, background.now)
+
+
+def ready_for(kernels: str, name: str, kind: str) -> Any:
+    """`ready` for numbers of a C type of one word: "double", "short"."""
+    return _of_kind(kernels, name, kind, background.soon)
+
+
+def routine(kernels: str, name: str, kind: str) -> Any:
+    """The C function of a file for numbers of a C type, which is built now; None if there is none.
+
+    Types of one word: "double", "long", "schar".
+    """
+    return _of_kind(kernels, name, kind, background.now)
+
+
+def sources() -> Iterator[str]:
+    """The texts of all files of kernels, for both types."""
+    for path in sorted(glob.glob(os.path.join(os.path.dirname(__file__), "*.c"))):
+        name = os.path.basename(path).removesuffix(".c")
+        if name != "tiles":  # a part of others
+            yield from (_source(name, kind) for kind in _TYPES.values())
+
+
+_functions: dict[tuple[str, str, str], Any] = {}
+
+
+def _found(
+    kernels: str, name: str, dtype: Any, dimensions: int, library: Callable[[str], Any]
+) -> Any:
+    kind = _TYPES.get(np.dtype(dtype).char)
+    if kind is None or dimensions > MOST:
+        return None
+    return _of_kind(kernels, name, kind, library)
+
+
+def _of_kind(kernels: str, name: str, kind: str, library: Callable[[str], Any]) -> Any:
+    key = kernels, name, kind
+    if key in _functions:
+        return _functions[key]
+    made = library(_source(kernels, kind)) if background.is_allowed() else None
+    if made is None:
+        return None
+    found = getattr(made, f"{name}_{kind}")
+    found.restype, found.kind = ctypes.c_int, kind
+    _functions[key] = found
+    return found
+
+
+@lru_cache(maxsize=32)
+def _source(kernels: str, kind: str) -> str:
+    """The C text for numbers of a kind: "float"."""
+    place = f"#define DATA {build.data_offset()} /* of the address in an array object */\n"
+    return f"{place}{TEAM}\n{_text('kernels.h')}{_written(f'{kernels}.c', kind)}"
+
+
+def _written(name: str, kind: str) -> str:
+    """A file of C, after the file that it includes."""
+    head, body = _text(name).split(_SPLIT)
+    included = _INCLUDED.search(head)
+    before = "" if included is None else _written(included[1], kind)
+    return before + _INCLUDED.sub("", head) + body.replace("REAL", kind)
+
+
+def _text(name: str) -> str:
+    path = os.path.join(os.path.dirname(__file__), name)
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def geometry(
+    images: int, groups: int, channels: tuple[int, int], large: Shape, small: Shape,
+    kernel: Shape, stride: Shape, padding: Shape, dilation: Shape,
+    large_steps: Sequence[int], small_steps: Sequence[int],
+) -> list[int]:  # fmt: skip
+    """The fields of the C structure `Geometry`; the steps of both images are in elements."""
+    found = [images, groups, *channels]
+    for size in (large, small, kernel, stride):
+        found += _three(size, 1)
+    found += [*_three(padding, 0), *_three(dilation, 1)]
+    return [*found, *_five(large_steps), *_five(small_steps)]
+
+
+def _three(values: Sequence[int], missing: int) -> list[int]:
+    return [missing] * (MOST - len(values)) + list(values)
+
+
+def _five(steps: Sequence[int]) -> list[int]:
+    return [*steps[:2], *_three(steps[2:], 0)]
+
+
+def block(fields: Sequence[int]) -> Any:
+    """Fields as a C structure of whole numbers, which nobody may change."""
+    return _block(tuple(fields))
+
+
+@lru_cache(maxsize=4096)
+def _block(fields: tuple[int, ...]) -> Any:
+    return (ctypes.c_long * len(fields))(*fields)
+
+
+def call(run: Any, fields: Any, *arguments: Any) -> bool:
+    """Call a C function with a `block`, then arrays, numbers of ctypes or None; whether it says
+    that it could not.
+    """
+    kind, place, given = run.kind, build.data_offset(), []
+    for value in arguments:
+        if isinstance(value, np.ndarray):
+            if _TYPES.get(value.dtype.char, kind) != kind:
+                raise TypeError(f"native code for {kind} was called with numbers of {value.dtype}")
+            given.append(_pointer(id(value) + place))
+        else:
+            given.append(value)
+    return run(fields, *given) != 0
+
+
+def lines(shape: Shape, dtype: Any) -> Array:
+    """Memory that begins with a line of the cache, so that no vector lies in two of them."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(size + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def aligned(array: Array) -> Array:
+    """The array, or a copy of one whose elements lie between the addresses of its type."""
+    return array if array.flags.aligned else array.copy()
+
+
+def steps(array: Array) -> list[int]:
+    """From element to element along each dimension."""
+    return [stride // array.itemsize for stride in array.strides]
+
+
+def merged(
+    batch: Shape, operands: Sequence[tuple[Shape, Shape]], most: int = MOST
+) -> tuple[Shape, list[Shape]] | None:
+    """A batch as at most so many dimensions, those that lie evenly in all operands joined, and the
+    steps of each operand along them; None where it has more.
+
+    An operand is its leading shape, which broadcasts to the batch, and its steps.
+    """
+    spread = [_spread(shape, steps, len(batch)) for shape, steps in operands]
+    sizes: list[int] = []
+    found: list[list[int]] = []  # the steps of all operands, dimension by dimension
+    for size, *here in zip(batch, *spread, strict=True):
+        if size == 1:
+            continue
+        if sizes and found[-1] == [s * size for s in here]:
+            sizes[-1] *= size
+            found[-1] = here
+        else:
+            sizes.append(size)
+            found.append(here)
+    if len(sizes) > most:
+        return None
+    return tuple(sizes), [tuple(each[n] for each in found) for n in range(len(operands))]
+
+
+def _spread(shape: Shape, steps: Shape, count: int) -> Shape:
+    """Steps along all dimensions of a batch: 0 where an operand is repeated."""
+    own = tuple(0 if n == 1 else s for n, s in zip(shape, steps, strict=True))
+    return (0,) * (count - len(own)) + own

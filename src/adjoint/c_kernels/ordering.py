@@ -1,0 +1,67 @@
+"""Where values belong in order, counts in bins, and logarithms of running sums, by C code
+(ordering.c), which compiled programs call, too.
+
+None is returned where there is no native code, for small arrays, and where the code says that it
+cannot: the NumPy kernel then says why.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import struct
+from typing import Any
+
+import numpy as np
+
+from adjoint.c_kernels import loading
+from adjoint.c_kernels.selection import KINDS
+
+Array = np.ndarray[Any, Any]
+LARGE = 1 << 12  # elements from which a call of native code pays
+
+
+def search(sequence: Array, values: Array, *, right: bool) -> Array | None:
+    """Where values belong in a sorted sequence, or those of each row in that of the row."""
+    run = _function("search", values)
+    if run is None or sequence.dtype != values.dtype or not sequence.size:
+        return None
+    *lead, length = sequence.shape
+    rows, result = math.prod(lead), np.empty(values.shape, np.int64)
+    sizes = [rows, length, values.size // rows, int(right), 0, 0]
+    return _made(run, sizes, (sequence, values), result)
+
+
+def counts(rows: Array, bins: int, low: float, high: float, *, own_range: bool) -> Array | None:
+    """How many elements of each row are in each of some equal parts of [low, high], or of the
+    range of the row.
+    """
+    run = _function("count", rows) if rows.dtype.char in "fd" else None
+    if run is None:
+        return None
+    *lead, length = rows.shape
+    ends = struct.unpack("2q", struct.pack("2d", low, high))
+    sizes = [math.prod(lead), length, bins, *ends, int(own_range)]
+    return _made(run, sizes, (rows,), np.empty((*lead, bins), rows.dtype))
+
+
+def running_logarithms(x: Array, axis: int) -> Array | None:
+    """log Σ exp of the elements so far along an axis."""
+    run = _function("logarithms", x) if x.dtype.char in "fd" else None
+    if run is None:
+        return None
+    sizes = [math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])]
+    return _made(run, sizes, (x,), np.empty(x.shape, x.dtype))
+
+
+def _function(name: str, array: Array) -> Any:
+    kind = KINDS.get(array.dtype.char) if array.size >= LARGE else None
+    return None if kind is None else loading.ready_for("ordering", name, kind)
+
+
+def _made(run: Any, sizes: list[int], given: tuple[Array, ...], result: Array) -> Array | None:
+    """The result of a function of ordering.c; None where it says that it could not."""
+    whole = [loading.aligned(np.ascontiguousarray(a)) for a in given]
+    operands = (ctypes.c_void_p * len(whole))(*[a.ctypes.data for a in whole])
+    results = (ctypes.c_void_p * 1)(result.ctypes.data)
+    return None if loading.call(run, loading.block(sizes), operands, results) else result

@@ -1,0 +1,131 @@
+"""Sums, products and extremes over neighbouring dimensions, by C code (reduction.c).
+
+Arrays are float32 or float64, seen as `x[before, count, after]`, where elements of the last
+dimension, or of rows, lie side by side. None is returned where there is no native code, for arrays
+that are small or lie otherwise, and where memory has run out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint.c_kernels import loading
+from adjoint.core.shapes import Shape
+
+Array = np.ndarray[Any, Any]
+LARGE_DOT = 1 << 17  # elements of vectors from which all cores are quicker than BLAS
+LARGE = 1 << 12  # elements from which a call of native code pays
+SUM, PRODUCT, LARGEST, SMALLEST, SQUARES, SIZES, PRESENT = range(7)
+OF_UFUNC: dict[Any, int] = {
+    np.add: SUM,
+    np.multiply: PRODUCT,
+    np.maximum: LARGEST,
+    np.minimum: SMALLEST,
+}
+_NARROW = 16  # elements after the reduced dimension below which rows are joined
+
+
+def reduce(kind: int, x: Array) -> Array | None:
+    """The totals of a kind over the middle one of three dimensions, without it."""
+    before, _, after = x.shape
+    if x.size < LARGE:
+        return None
+    if is_short(x):
+        return _short(kind, x, 64 // after)
+    known = fields(kind, x)
+    return None if known is None else run(x, known, (before, after))
+
+
+def is_short(x: Array) -> bool:
+    """Whether so few elements come after the reduced dimension that rows are joined."""
+    _, count, after = x.shape
+    return 1 < after < _NARROW and count > 2 * (64 // after) and x.strides[1] == after * x.itemsize
+
+
+def fields(kind: int, x: Array) -> Any:
+    """What the C code is told of an array of three dimensions; None where it lies otherwise."""
+    before, count, after = x.shape
+    size = x.itemsize
+    if x.strides[1 if after == 1 else 2] != size or x.strides[0] % size or x.strides[1] % size:
+        return None
+    return loading.block([before, count, after, kind, x.strides[0] // size, x.strides[1] // size])
+
+
+def run(x: Array, fields: Any, shape: Shape) -> Array | None:
+    """The totals that `fields` describe, in a new array."""
+    call = loading.ready("reduction", "reduce", x.dtype) if x.flags.aligned else None
+    if call is None:
+        return None
+    result = np.empty(shape, x.dtype)
+    return None if loading.call(call, fields, x, result) else result
+
+
+def dot(x: Array, y: Array) -> Array | None:
+    """The sum of the products of two vectors; None where BLAS is as good."""
+    dense = x.flags.c_contiguous and y.flags.c_contiguous and x.flags.aligned and y.flags.aligned
+    if x.size < LARGE_DOT or x.dtype != y.dtype or x.shape != y.shape or not dense:
+        return None
+    run = loading.ready("reduction", "dot", x.dtype)
+    result = np.empty((), x.dtype)
+    if run is None or loading.call(run, loading.block([x.size]), x, y, result):
+        return None
+    return result
+
+
+def sum_of_complex(x: Array) -> Array | None:
+    """The sum of all elements of a dense array of complex numbers."""
+    kind = x.real.dtype
+    run = loading.ready("reduction", "pairs", kind) if x.flags.aligned else None
+    parts = np.empty(2, kind)
+    if run is None or loading.call(run, loading.block([x.size]), x.reshape(-1).view(kind), parts):
+        return None
+    return parts.view(x.dtype)[0:1].reshape(())
+
+
+_WHOLE = {"?": "uchar", "B": "uchar", "b": "schar", "h": "short", "i": "int", "l": "long"}
+
+
+def add_up(x: Array) -> Array | None:
+    """Sums of whole numbers over the middle one of three dimensions, without it, in 64 bits."""
+    before, count, after = x.shape
+    size = x.itemsize
+    kind = _WHOLE.get(x.dtype.char) if x.size >= LARGE and x.flags.aligned else None
+    run = None if kind is None else loading.ready_for("whole", "add_up", kind)
+    if run is None or x.strides[1 if after == 1 else 2] != size or x.strides[0] % size:
+        return None
+    many = 64 // after
+    if 1 < after < _NARROW and count > 2 * many and x.strides[1] == after * size:
+        even = count // many * many  # short rows, several as one
+        wide = add_up(x[:, :even].reshape(before, count // many, many * after, copy=False))
+        if wide is None:
+            return None
+        rest = np.add.reduce(x[:, even:], axis=1, dtype=np.int64)
+        return wide.reshape(before, many, after).sum(axis=1) + rest
+    result = np.empty((before, after), np.int64)
+    fields = [before, count, after, x.strides[0] // size, x.strides[1] // size]
+    if x.strides[1] % size or loading.call(run, loading.block(fields), x, result):
+        return None
+    return result
+
+
+def _short(kind: int, x: Array, many: int) -> Array | None:
+    """The totals of short rows, `many` of them as one."""
+    before, count, after = x.shape
+    even = count // many * many
+    wide = reduce(kind, x[:, :even].reshape(before, count // many, many * after, copy=False))
+    if wide is None:
+        return None
+    parts = wide.reshape(before, many, after)
+    if even == count:
+        return _join(kind, parts)
+    rest = x[:, even:]
+    rest = rest * rest if kind == SQUARES else abs(rest) if kind == SIZES else rest
+    return _join(kind, np.concatenate([parts, rest], axis=1))
+
+
+def _join(kind: int, parts: Array) -> Array:
+    """The totals of totals: those of squares and sizes are added."""
+    ufunc = next((u for u, k in OF_UFUNC.items() if k == kind), np.add)
+    return ufunc.reduce(parts, axis=1)

@@ -1,0 +1,107 @@
+"""Calls of vector functions in a loop of their own, a short piece of the long loop at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from adjoint.compiler.affine import Affine, variable
+from adjoint.compiler.loops import (
+    PIECE,
+    For,
+    Let,
+    Load,
+    Local,
+    Place,
+    Room,
+    Scope,
+    Select,
+    Statement,
+    Store,
+    overwrites,
+    used,
+    without_dead,
+)
+from adjoint.compiler.shaping.draft import Draft
+from adjoint.core.symbolic_sizes import is_open
+from adjoint.elements.functions import rounds_alike
+
+_PIECE = 1024  # elements; what is kept of them stays in the first cache
+_LONG = 512  # turns of a loop that is worth cutting
+HEAVY = 32  # statements beside those of the calls
+
+
+def call_apart(draft: Draft) -> None:
+    """Call the functions of a heavy loop before the rest of it. No vector register outlives a call:
+    all that the loop holds in them, constants too, would go to memory and back in each turn.
+    """
+    draft.kernel.body = _apart(draft.kernel.body)
+
+
+def _apart(statements: Sequence[Statement], piece: int = 0) -> list[Statement]:
+    """The same, in a loop that is cut into pieces of so many elements already; 0: it is not."""
+    found: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, For) and statement.vector:
+            found += _split(statement, piece) or [statement]
+            continue
+        if isinstance(statement, (For, Scope)):
+            step = statement.step if isinstance(statement, For) else 0
+            is_cut = isinstance(statement, For) and statement.variable == PIECE
+            statement.body = _apart(statement.body, step if is_cut else 0)
+        found.append(statement)
+    return found
+
+
+def _split(loop: For, piece: int) -> list[Statement] | None:
+    """The calls of a loop, then the rest; None where that gains nothing, or is not allowed."""
+    first = _before_calls(loop.body)
+    if first is None or not (piece or _is_long(loop)) or overwrites(loop.body):
+        return None
+    room = piece or _PIECE
+    made = {s.name: s for s in first if isinstance(s, (Let, Select))}
+    rest = [s for s in loop.body if getattr(s, "name", None) not in made]
+    wanted = dict.fromkeys(name for s in rest for name in used(s) if name in made)
+    here = variable(loop.variable) + variable(PIECE) * -1
+    kept = {n: Place(Local(f"{n}s", made[n].c_type, room), here) for n in wanted}
+    loads = [Load(n, made[n].c_type, place) for n, place in kept.items()]
+    stores = [Store(place, n) for n, place in kept.items()]
+    rooms: list[Statement] = [Room(made[n].c_type, p.value.name, room) for n, p in kept.items()]
+    calls = replace(loop, body=[*first, *stores], totals=())
+    others = replace(loop, body=without_dead([*loads, *rest]))
+    if piece:
+        return [*rooms, calls, others]
+    begin = variable(PIECE)
+    ends = (begin + Affine(_PIECE), *loop.high)
+    for part in (calls, others):
+        part.low, part.high = (begin,), ends
+    return [For(PIECE, loop.low, loop.high, [*rooms, calls, others], step=_PIECE)]
+
+
+def _before_calls(statements: Sequence[Statement]) -> list[Statement] | None:
+    """The calls of an iteration and all they need; None if there are none, or nearly all it does is
+    that.
+    """
+    if any(isinstance(s, Let) and not rounds_alike(s.text) for s in statements):
+        needed: set[str] = set()
+        found: list[Statement] = []
+        for statement in reversed(statements):
+            called = isinstance(statement, Let) and not rounds_alike(statement.text)
+            if not called and getattr(statement, "name", None) not in needed:
+                continue
+            if not isinstance(statement, (Load, Let, Select)):
+                return None
+            needed.update(used(statement))
+            found.append(statement)
+        left = len(statements) - len(found)
+        if left >= HEAVY and left > 2 * len(found):
+            return found[::-1]
+    return None
+
+
+def _is_long(loop: For) -> bool:
+    """Whether a loop can be cut, and has turns enough; of open length it may have."""
+    low, high = loop.low[-1], loop.high[-1]
+    if loop.step != 1 or loop.variable < 0 or isinstance(low, (str, Affine)):
+        return False
+    return not isinstance(high, (str, Affine)) and (is_open(high) or high - low >= _LONG)

@@ -1,0 +1,727 @@
+"""Sizes that stay open: one compiled program for every size of some dimensions.
+
+The function is traced for a few sizes, and its graphs become one, whose numbers are polynomials of
+the sizes (`opening`); that one is compiled, once. A new size is traced too: if its graph is the one
+for all, with numbers put in, the program serves it. A function whose graph depends on sizes in
+another way is compiled for each size, and a warning says so once.
+
+Note [Which sizes are open]
+Dimensions may have to agree (rows of x and of y), one may have to be a multiple of another (the
+four gates of a cell), or of a number (the side of a patch). None of this is said by the user.
+Dimensions of the same size in the first call are told apart if the function takes other sizes for
+them: so a square batch is no special one. If it does not take sizes that vary apart from one
+another, those that are multiples of others stay so. Where the function does something else for odd
+sizes, or raises for them, a size is written as p m + r for the least p with which it is the same
+for all m, and m is the symbol: all numbers are whole then.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import itertools
+import math
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint.compiler.kept_steps import keep_steps
+from adjoint.compiler.lower import Choices, lower
+from adjoint.compiler.program import Code, Program
+from adjoint.compiler.shaping import SHORT, SHORT_EXAMPLE
+from adjoint.compiler.symbolic.fitting import (
+    NotWhole,
+    Opened,
+    QuotientFits,
+    SizedConstant,
+    WholeFits,
+    opened,
+)
+from adjoint.core import pytrees
+from adjoint.core.errors import AdjointError, ArgumentError
+from adjoint.core.source_lines import warn
+from adjoint.core.symbolic_sizes import NotOpen, assuming, called_with, for_many
+from adjoint.graph.ir import Graph
+from adjoint.graph.numbers import NumberTensor
+from adjoint.graph.trace import ShapeDtype
+from adjoint.tensor.tensor import Tensor
+
+Scale = tuple[int, int]
+Ties = tuple[tuple[int, int], ...]  # (group, factor) of each place: sizes of one group are the
+# same number times their factors; groups are numbered in the order of places
+_SHAPED = (Tensor, ShapeDtype)
+# (factor, width): sizes for which a function is traced are from some range; a smaller one where a
+# trace of the larger ones needs more memory than there is
+_SCALES = ((64, 640), (8, 640), (1, 640), (1, 160), (1, 80), (1, 40))
+_ELEMENTS = 1 << 27  # of an argument of such sizes: a function may make a constant as large
+_FIRST = 17  # times the factor is the least size
+_DRAWN = 100  # times that sizes are drawn until some that were drawn before are taken
+_PERIODS = (1, 2, 4, 8, 16, 32, 64, 3, 6, 12, 5, 7)  # after which a function may do the same again
+_LARGE = 64  # the largest power of two among them
+_STEPS = (0, 1, 3, 5, 6, 8)  # periods later a graph is looked at
+_FEW = 2  # sizes that may be special by chance
+_MORE = 6  # sizes to trace for where quotients of sizes are to be seen
+_TRIES = 3  # times as many sizes are traced where some are special
+_TYPICAL = 256  # about the sizes that it is written for if all of the first call are less
+_SPLIT = 6  # dimensions of one size of which all ways to tell them apart are tried
+_MULTIPLE = 8  # the largest of one size by another that is looked at
+_WAYS = 100  # to tie dimensions that are tried
+_MOST = 8  # programs of a signature before each special size is compiled for itself
+
+
+class Everywhere:
+    """The code of a function for all sizes of a pattern."""
+
+    def __init__(
+        self, code: Code, found: Opened, choices: Choices, assumed: Any, resized: _Resized
+    ) -> None:
+        self.code, self.found, self.choices = code, found, choices
+        self.ties, self.periods, self.rests = resized.ties, resized.periods, resized.rests
+        self.order = resized.order
+        self.assumed = list(assumed)  # numbers that are at least 0 where the code is right
+
+    def is_for(self, resized: _Resized) -> bool:
+        """Whether the code is for this pattern: ties, remainders and order."""
+        mine = self.ties, self.periods, self.rests, self.order
+        return mine == (resized.ties, resized.periods, resized.rests, resized.order)
+
+    def point(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
+        """The symbols for the sizes of all places; None if these belong to other code."""
+        own = _apart(self.ties, sizes)
+        if own is None:
+            return None
+        point = []
+        for size, period, rest in zip(own, self.periods, self.rests, strict=True):
+            if size % period != rest or size < period:
+                return None
+            point.append(size // period)
+        return tuple(point)
+
+    def is_of(self, graph: Graph, sizes: Sequence[int]) -> bool:
+        """Whether the graph for given sizes is that of the code."""
+        point = self.point(sizes)
+        lowered = _lowered(graph, self.choices.again())
+        return point is not None and self.found.holds(lowered, point)
+
+    def program(self, sizes: Sequence[int]) -> Program | None:
+        """The program for given sizes; None where the code is written for others."""
+        point = self.point(sizes)
+        if point is None or any(number.at(point) < 0 for number in self.assumed):
+            return None
+        return self.code.program(point)
+
+
+class Sizes:
+    """Which dimensions of a function's arguments are open, and the programs found for them."""
+
+    def __init__(self, function: Callable[..., Any], dynamic: Any) -> None:
+        self.parameters = _parameters(function)
+        self.open = _normalized(self.parameters, dynamic)
+        self.known: dict[Any, list[Everywhere]] = {}
+        self.choices: dict[Any, dict[Hashable, Any]] = {}  # that traces of a signature have made
+        self.closed: set[Any] = set()  # patterns of sizes without code of their own
+        self.warned = False
+
+    def program(
+        self,
+        key: Any,
+        tensors: Sequence[Any],
+        structure: Any,
+        traced: Callable[[Any, Any], Graph],
+        report: Callable[[str, float], None],
+        role: Hashable = None,
+    ) -> Any:
+        """A program for these arguments and what its outputs are; None: compile as if closed.
+
+        With a `role`, `traced` makes another graph of the same function, e.g. of its gradient, and
+        its arguments are marked as those given.
+        """
+        places = self._places(tensors, structure)
+        sizes = [size for _, _, size in places]
+        if not sizes or 0 in sizes:
+            return None  # of nothing there are other programs, where somebody wants to see one
+        signature = (role, key[0], key[1], *_opened_signature(key, places))
+        known = self.known.setdefault(signature, [])
+        resized = _Resized(tensors, structure, places, marked=role is not None)
+        with for_many(self.choices.setdefault(signature, {})):
+            graph = traced(*resized.itself())  # what is wrong with the function is raised here
+            found = [each for each in known if each.is_of(graph, sizes)]
+            program = next(filter(None, (each.program(sizes) for each in found)), None)
+            if not found and (1 not in sizes or not known) and len(known) < _MOST:
+                program = self._learn(signature, resized, graph, traced, report)
+        # x[:100] of 50 elements has 50: that size has a program of its own
+        return None if program is None else (program, graph.signature.outputs)
+
+    def is_of_nothing(self, tensors: Sequence[Any], structure: Any) -> bool:
+        """Whether an open size of some arguments is 0."""
+        return any(size == 0 for _, _, size in self._places(tensors, structure))
+
+    def _places(self, tensors: Sequence[Any], structure: Any) -> list[tuple[int, int, int]]:
+        """(leaf, dimension, size) of every open dimension; leaves count over all arguments."""
+        args, keywords = pytrees.unflatten(structure, range(len(tensors)))
+        given = {self._name(n): pytrees.leaves(a) for n, a in enumerate(args)}
+        given |= {name: pytrees.leaves(a) for name, a in keywords.items()}
+        found = []
+        for argument, dims in self.open.items():
+            leaves = given.get(argument, [])
+            shapes = {n: tensors[n].shape for n in leaves if isinstance(tensors[n], _SHAPED)}
+            for dim in dims:
+                has = [n for n, shape in shapes.items() if -len(shape) <= dim < len(shape)]
+                if leaves and not has:
+                    raise ArgumentError(
+                        f"compile: dynamic opens dimension {dim} of {argument!r}, which has "
+                        + (f"shape {' and '.join(map(str, shapes.values()))}" if shapes else "none")
+                    )
+                found += [(n, dim % len(shapes[n]), shapes[n][dim]) for n in has]
+        return sorted(set(found))
+
+    def _name(self, position: int) -> int | str:
+        """The name in `open` of an argument at some position."""
+        if position in self.open or position >= len(self.parameters):
+            return position
+        return self.parameters[position].name
+
+    def _learn(
+        self, signature: Any, resized: _Resized, graph: Graph, traced: Any, report: Any
+    ) -> Program | None:
+        """A program of new code, which is known from now on; None if there is none."""
+        # sizes of 1 broadcast: where they come first, one look at larger ones says what there is
+        pattern = (signature, 1 if 1 in resized.sizes else resized.ties)
+        known = self.known[signature]
+        if pattern in self.closed:
+            return None
+        reason = ""
+        for each in _told_apart(resized, graph, traced, known):
+            try:
+                found = _Learning(each, graph, traced, report, known).run()
+            except (NotOpen, AdjointError, MemoryError) as error:
+                said = "" if isinstance(error, NotOpen) else "for other sizes the function raises: "
+                reason = reason or f"{said}{error}"
+                continue
+            known.append(found)
+            if found.is_of(graph, resized.sizes):
+                return found.program(resized.sizes)
+        if not known:
+            self.closed.add(pattern)
+            if 1 not in resized.sizes:
+                self.warn(reason)
+        return None
+
+    def warn(self, reason: str) -> None:
+        """Say, once, that sizes do not stay open."""
+        if not self.warned:
+            self.warned = True
+            warn(
+                f"compile: sizes cannot stay open here ({reason}); each size is compiled for itself"
+            )
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a function of C: its arguments have positions alone
+        return []
+
+
+def _normalized(
+    parameters: list[inspect.Parameter], dynamic: Any
+) -> dict[int | str, tuple[int, ...]]:
+    """{name: dimensions}, with positions for arguments that have no name of their own."""
+    if not isinstance(dynamic, dict):
+        raise ArgumentError(
+            "compile: dynamic must be {argument: dimensions}, e.g. dynamic={'x': 0} or "
+            f"{{0: (0, 1)}}, got {dynamic!r}"
+        )
+    names = [p.name for p in parameters]
+    rest = next((n for n, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL), None)
+    found: dict[int | str, tuple[int, ...]] = {}
+    for argument, dims in dynamic.items():
+        known = argument in names and argument != (names[rest] if rest is not None else None)
+        if type(argument) is int and argument >= 0:
+            known = argument < len(names) or rest is not None or not names
+        if not known:
+            raise ArgumentError(
+                f"compile: dynamic names {argument!r}, and the arguments are {', '.join(names)}"
+                + (f" (name those of *{names[rest]} by position)" if rest is not None else "")
+            )
+        listed = (dims,) if isinstance(dims, int) else dims
+        if not isinstance(listed, (tuple, list)) or any(type(d) is not int for d in listed):
+            raise ArgumentError(
+                f"compile: dynamic gives {dims!r} for {argument!r}; a dimension is a whole number, "
+                "several are a tuple"
+            )
+        named = type(argument) is int and argument < (len(names) if rest is None else rest)
+        found[names[argument] if named else argument] = tuple(listed)
+    return found
+
+
+def _opened_signature(key: Any, places: Any) -> list[Any]:
+    """The parts of a signature without open sizes."""
+    parts = [list(p) for p in key[2:]]
+    for leaf, dim, _ in places:
+        shape = list(parts[leaf][0])
+        shape[dim] = None
+        parts[leaf][0] = tuple(shape)
+    return [tuple(p) for p in parts]
+
+
+# -- which sizes are open: Note [Which sizes are open] --------------------------------------------
+
+
+def _lowered(graph: Graph, choices: Choices | None = None, times: float = 1) -> Graph:
+    """The graph that is compared with those of other sizes: without choices, these decide nothing
+    about steps that are kept.
+    """
+    return keep_steps(lower(graph, choices), choices, math.inf if choices is None else times)
+
+
+def _numbered(values: Sequence[Hashable]) -> Ties:
+    """Ties of places with equal values."""
+    different = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return tuple([(different[value], 1) for value in values])
+
+
+def _apart(ties: Ties, sizes: Sequence[int]) -> tuple[int, ...] | None:
+    """The sizes that vary apart from one another; None if sizes are not tied like this."""
+    found: dict[int, int] = {}
+    for (group, factor), size in zip(ties, sizes, strict=True):
+        if size % factor or found.setdefault(group, size // factor) != size // factor:
+            return None
+    return tuple([found[group] for group in range(len(found))])
+
+
+def _told_apart(
+    resized: _Resized, graph: Graph, traced: Any, known: list[Everywhere]
+) -> Iterator[_Resized]:
+    """The arguments with dimensions tied as loosely as the function lets them; then those of equal
+    sizes tied. Where there is code for other sizes: as there, if larger ones are like these.
+    """
+    if known:
+        loose = [e.ties for e in known if _apart(e.ties, resized.sizes) is not None]
+        for ties in dict.fromkeys([*loose, resized.ties]):
+            other = resized.tied(ties)
+            far = _graph(other, other.far(_SCALES[0]), traced)
+            if far is not None and len(far) == len(_lowered(graph)):
+                yield other
+        return
+    found = _loosest(resized, traced)
+    if found is not None:
+        yield found
+    if found is None or found.ties != resized.ties:
+        yield resized
+
+
+def _loosest(resized: _Resized, traced: Any) -> _Resized | None:
+    """The arguments with no more ties than the function needs; None if it takes no other sizes."""
+    dims = [dim for _, dim, _ in resized.places]
+    by_dimension = _numbered(list(zip(resized.sizes, dims, strict=True)))
+    ways = [
+        iter([_numbered(range(len(dims))), by_dimension, resized.ties, _tightest(resized)]),
+        _with_multiples(resized.tied(by_dimension)),
+        _with_multiples(resized),
+    ]
+    ties = dict.fromkeys(itertools.islice(itertools.chain(*ways), _WAYS))
+    found = next(filter(lambda r: _takes(r, traced), map(resized.tied, ties)), None)
+    while found is not None:
+        looser = next(filter(lambda r: _takes(r, traced), _splits(found)), None)
+        if looser is None:
+            return found
+        found = looser
+    return None
+
+
+def _splits(resized: _Resized) -> Iterator[_Resized]:
+    """The arguments with one group of tied places made two."""
+    ties = resized.ties
+    for group in range(resized.count):
+        places = [n for n, (g, _) in enumerate(ties) if g == group]
+        some = range(1, 1 << (len(places) - 1)) if len(places) <= _SPLIT else ()
+        whole = (1 << len(places)) - 1
+        alike: dict[Any, int] = {}  # places of one size, of one dimension, of one tensor
+        for k, n in enumerate(places):
+            for what in enumerate(resized.places[n]):
+                alike[what] = alike.get(what, 0) | 1 << k
+        parts = [bits for bits in alike.values() if bits != whole]
+        for bits in some or dict.fromkeys([*(1 << k for k in range(len(places))), *parts]):
+            chosen = {n for k, n in enumerate(places) if bits >> k & 1}
+            groups = _numbered([(g, n in chosen) for n, (g, _) in enumerate(ties)])
+            pairs = zip(groups, ties, strict=True)
+            if len(places) > 1:
+                yield resized.tied(_reduced([(number, f) for (number, _), (_, f) in pairs]))
+
+
+def _reduced(ties: Sequence[tuple[int, int]]) -> Ties:
+    """The same ties with the least factors: a size that is alone may be any number."""
+    common: dict[int, int] = {}
+    for group, factor in ties:
+        common[group] = math.gcd(common.get(group, 0), factor)
+    return tuple([(group, factor // common[group]) for group, factor in ties])
+
+
+def _tightest(resized: _Resized) -> Ties:
+    """Ties of all sizes of which one is a small multiple of another, and so on."""
+    groups = {size: {size} for size in resized.sizes}
+    for a, b in itertools.permutations(groups, 2):
+        if a % b == 0 and a // b <= _MULTIPLE and groups[a] is not groups[b]:
+            groups[b] |= groups[a]
+            for size in groups[a]:
+                groups[size] = groups[b]
+    bases = {size: math.gcd(*group) for size, group in groups.items()}
+    numbers = _numbered([min(groups[size]) for size in resized.sizes])
+    pairs = zip(numbers, resized.sizes, strict=True)
+    return tuple([(number, size // bases[size]) for (number, _), size in pairs])
+
+
+def _with_multiples(resized: _Resized) -> Iterator[Ties]:
+    """Ties with some sizes as multiples of others, few of them first."""
+    own = resized.own
+    pairs = [
+        (group, base, own[group] // own[base])
+        for group, base in itertools.permutations(range(len(own)), 2)
+        if own[group] % own[base] == 0 and 2 <= own[group] // own[base] <= _MULTIPLE
+    ]
+    for count in range(1, len(own)):
+        for chosen in itertools.combinations(pairs, count):
+            bases = {group: (base, factor) for group, base, factor in chosen}
+            if len(bases) == count and not any(base in bases for _, base, _ in chosen):
+                tied = [bases.get(group, (group, 1)) for group, _ in resized.ties]
+                groups = zip(_numbered([group for group, _ in tied]), tied, strict=True)
+                yield tuple([(number, factor) for (number, _), (_, factor) in groups])
+
+
+def _takes(resized: _Resized, traced: Any) -> bool:
+    """Whether a function takes other sizes that are tied like this: it neither raises nor warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            point = resized.others()
+            resized.seen[point] = traced(*resized.at(point))
+        except (AdjointError, Warning, MemoryError):
+            return False
+    return True
+
+
+def _quiet(traced: Any) -> Any:
+    """A trace of which nobody is warned: for sizes that the user has not asked for."""
+
+    def quiet(args: Any, keywords: Any) -> Graph:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return traced(args, keywords)
+
+    return quiet
+
+
+def _graph(resized: _Resized, point: Sequence[int], traced: Any) -> Graph | None:
+    """The graph for some sizes; None if the function raises for them."""
+    try:
+        return _lowered(_quiet(traced)(*resized.at(point)))
+    except (AdjointError, MemoryError):
+        return None
+
+
+class _Learning:
+    """Finds the code of a function for all sizes like those of some arguments."""
+
+    def __init__(
+        self, resized: _Resized, graph: Graph, traced: Any, report: Any, known: list[Everywhere]
+    ) -> None:
+        self.resized, self.graph, self.report, self.known = resized, graph, report, known
+        self.traced = _quiet(traced)
+        self.scale = _SCALES[0]
+
+    def run(self) -> Everywhere:
+        scales = [s for s in _SCALES if self.resized.is_light(s)] or [_SCALES[-1]]
+        for self.scale in scales:
+            try:
+                return self._found()
+            except MemoryError:  # of constants in the function
+                if self.scale == scales[-1]:
+                    raise
+        raise AssertionError
+
+    def _found(self) -> Everywhere:
+        """The code for all sizes; or, if there is none, for those with the same remainders."""
+        ones = (1,) * self.resized.count
+        failed: Exception | None = None
+        if not any(each.point(self.resized.sizes) for each in self.known):
+            try:
+                return self._with(ones)
+            except SizedConstant:
+                raise
+            except (NotOpen, AdjointError) as error:
+                failed = error
+        ordered = self.resized.in_order()
+        if ordered.count > 1 and not any(each.is_for(ordered) for each in self.known):
+            try:
+                return self._with(ones, ordered)
+            except (NotOpen, AdjointError) as error:
+                failed = failed or error
+        for periods in self._candidates():
+            mine = self.resized.with_periods(periods)
+            if periods == ones or any(each.is_for(mine) for each in self.known):
+                continue
+            try:
+                return self._with(periods)
+            except (NotOpen, AdjointError) as error:
+                failed = failed or error
+        raise failed or NotOpen("the program is another for other sizes")
+
+    def _candidates(self) -> Iterator[tuple[int, ...]]:
+        """Periods of the symbols: those after which graphs are the same again, then multiples."""
+        periods = self._periods()
+        if periods is None:
+            return
+        yield periods
+        for number in range(len(periods) if len(periods) > 1 else 0):
+            yield tuple([p * (1 + (n == number)) for n, p in enumerate(periods)])
+        for times in (2, 4):
+            yield tuple([p * times for p in periods])
+
+    def _periods(self) -> tuple[int, ...] | None:
+        """For each symbol the least number after which graphs are the same again, but for numbers
+        that grow with the size.
+        """
+        base = self.resized.far(self.scale)
+        repeats = (
+            (p for p in _PERIODS if self._repeats(base, number, p)) for number in range(len(base))
+        )
+        found = [next(periods, None) for periods in repeats]
+        return tuple([p for p in found if p is not None]) if None not in found else None
+
+    def _repeats(self, base: Sequence[int], number: int, period: int) -> bool:
+        """Whether graphs of sizes that are periods apart are one; one may be special by chance."""
+        graphs: dict[tuple[int, ...], Graph] = {}
+        special = 0
+        for steps in _STEPS:
+            point = [*base]
+            point[number] += steps * period
+            graph = _graph(self.resized, point, self.traced)
+            if graph is not None and all(len(graph) == len(g) for g in graphs.values()):
+                graphs[steps,] = graph
+            elif special or not graphs:
+                return False
+            else:
+                special += 1
+        try:
+            opened(WholeFits([*graphs]), [*graphs.values()], (0,))
+        except NotOpen:
+            return False
+        return True
+
+    def _with(self, periods: tuple[int, ...], given: _Resized | None = None) -> Everywhere:
+        """The code for sizes with the same remainders by these numbers; what is a matter of speed
+        (whether a product is a loop, which axis vectors run along) is decided for the example.
+        """
+        started = time.perf_counter()
+        resized = (given or self.resized).with_periods(periods)
+        example = resized.example()
+        choices = Choices()
+        first = self.graph if example == resized.own else resized.seen.get(example)
+        if first is None:
+            first = self.traced(*resized.at(example))
+        times = resized.largest(example) / max(resized.largest(resized.own), 1)
+        usual = len(_lowered(first, choices, times))
+        needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
+        graphs = self._graphs(resized, choices, usual)
+        typical = resized.typical()
+        with assuming(typical) as assumed, called_with(resized.symbols(resized.own)):
+            try:
+                alike = graphs(needed)
+                found = opened(WholeFits([*alike]), [*alike.values()], typical)
+            except NotWhole:
+                alike = graphs(needed + _MORE)
+                found = opened(QuotientFits([*alike]), [*alike.values()], typical)
+            self.report(f"compare {len(alike)} sizes", time.perf_counter() - started)
+            if self.known:
+                own = _lowered(self.graph, choices.again())
+                if not found.holds(own, resized.symbols(resized.own)):
+                    raise NotOpen("the program is another for other sizes")
+            code = Code(self.graph, self.report, found, resized.count)
+        return Everywhere(code, found, choices, assumed, resized)
+
+    def _graphs(
+        self, resized: _Resized, choices: Choices, usual: int
+    ) -> Callable[[int], dict[tuple[int, ...], Graph]]:
+        """A function of a number that gives so many graphs of the usual length, by their symbols;
+        or of the most common one. Some sizes are special: multiples of a number, or with quotients
+        that happen to be equal.
+        """
+        smaller = _SCALES[_SCALES.index(self.scale) :]  # periods make a range larger
+        points = resized.points(next(filter(resized.is_light, smaller), _SCALES[-1]))
+        graphs: dict[tuple[int, ...], Graph] = {}
+        lengths: Counter[int] = Counter()
+
+        def alike(needed: int) -> dict[tuple[int, ...], Graph]:
+            length = usual
+            while lengths[length] < needed:
+                if len(graphs) >= _TRIES * needed:
+                    length, count = lengths.most_common(1)[0]
+                    if count < needed:
+                        raise NotOpen("the program is another for other sizes")
+                    break
+                point = next(points)
+                graph = _lowered(self.traced(*resized.at(point)), choices.again())
+                graphs[resized.symbols(point)] = graph
+                lengths[len(graph)] += 1
+            return {p: g for p, g in graphs.items() if len(g) == length}
+
+        return alike
+
+
+class _Resized:
+    """Arguments with open dimensions, as examples of other sizes: these are tied to one another,
+    and have the same remainders by the periods as those of the arguments.
+    """
+
+    def __init__(
+        self, tensors: Sequence[Any], structure: Any, places: list[tuple[int, int, int]],
+        *, marked: bool,
+    ) -> None:  # fmt: skip
+        """`marked`: whether examples require gradients where the tensors do."""
+        self.tensors, self.structure, self.places, self.marked = tensors, structure, places, marked
+        self.sizes = [size for _, _, size in places]
+        self._tie(_numbered(self.sizes))
+
+    def _tie(self, ties: Ties) -> None:
+        self.ties = ties
+        self.own = _apart(ties, self.sizes) or ()
+        self.count = len(self.own)  # of sizes that vary apart from one another
+        self.periods = (1,) * self.count
+        self.order: tuple[int, ...] = ()  # of the sizes, where it matters: the least one first
+        self.seen: dict[tuple[int, ...], Graph] = {}  # graphs that were traced for some sizes
+
+    @property
+    def rests(self) -> tuple[int, ...]:
+        """The remainders of the sizes."""
+        return tuple([size % p for size, p in zip(self.own, self.periods, strict=True)])
+
+    def tied(self, ties: Ties) -> _Resized:
+        """The same with other ties."""
+        other = copy.copy(self)
+        other._tie(ties)
+        return other
+
+    def in_order(self) -> _Resized:
+        """The same with examples in the order of the sizes given: the least of some may count."""
+        other = copy.copy(self)
+        other.order = self._ascending()
+        return other
+
+    def _ascending(self) -> tuple[int, ...]:
+        """The numbers of the sizes given, that of the least one first."""
+        return tuple(sorted(range(self.count), key=self.own.__getitem__))
+
+    def _in_its_order(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        found = [*sizes]
+        for size, place in zip(sorted(sizes), self.order, strict=False):
+            found[place] = size
+        return tuple(found)
+
+    def with_periods(self, periods: tuple[int, ...]) -> _Resized:
+        other = copy.copy(self)
+        other.periods = periods
+        return other
+
+    def symbols(self, point: Sequence[int]) -> tuple[int, ...]:
+        """The symbols for sizes: p m + r has the symbol m."""
+        return tuple([size // p for size, p in zip(point, self.periods, strict=True)])
+
+    def closed(self) -> set[int]:
+        """The sizes of all dimensions."""
+        return {s for t in self.tensors if isinstance(t, _SHAPED) for s in t.shape}
+
+    def example(self) -> tuple[int, ...]:
+        """Sizes that tell what the program is: those given; or larger ones if all are small, with
+        the remainders of those given.
+        """
+        if max(self.own) >= _TYPICAL and len({*self.own} - {1}) == self.count:
+            return self.own
+        return self.others()
+
+    def others(self) -> tuple[int, ...]:
+        """Sizes that no dimension has, with the remainders of those given."""
+        near = [(_FIRST, period) for period in (_LARGE, 16, 4, 1)]
+        return self._beyond((_TYPICAL, _LARGE), (_LARGE, _LARGE), *near)
+
+    def typical(self) -> tuple[int, ...]:
+        """The symbols of sizes for which a program is to be fast: those given; or, if all are
+        small, larger ones in the same proportions.
+        """
+        scale = max(_TYPICAL / max(self.own), 1)
+        pairs = zip(self.own, self.periods, strict=True)
+        scaled = [int(size * scale) // period for size, period in pairs]
+        return tuple([size if size >= SHORT else SHORT_EXAMPLE for size in scaled])
+
+    def far(self, scale: Scale) -> tuple[int, ...]:
+        """Large sizes with the remainders of those given, by all periods or by the first ones."""
+        periods = [math.lcm(*_PERIODS[:count]) for count in range(len(_PERIODS), 0, -1)]
+        factors = dict.fromkeys(min(scale[0], factor) for factor, _ in _SCALES)
+        return self._beyond(*((f * _FIRST, period) for period in periods for f in factors))
+
+    def _beyond(self, *ways: tuple[int, int]) -> tuple[int, ...]:
+        """Sizes from the least one on, in the order of those given and with their remainders by a
+        period: in the first way in which no argument has more elements than a function may make
+        constants of.
+        """
+        found = [0] * self.count
+        for least, period in ways:
+            for place in self._ascending():
+                free = itertools.count(least + (self.own[place] - least) % period, period)
+                found[place] = next(n for n in free if n not in self.closed())
+                least = found[place] + 1
+            if self.largest(found) <= _ELEMENTS:
+                break
+        return tuple(found)
+
+    def points(self, scale: Scale) -> Iterator[tuple[int, ...]]:
+        """Sizes to trace a function for, with the remainders of those given; all different, as long
+        as there are enough.
+        """
+        draw = np.random.default_rng(0)
+        taken, tries = self.closed(), 0
+        while True:
+            drawn = draw.integers(*self._range(scale), self.count).tolist()
+            sizes = zip(self._in_its_order(drawn), self.own, self.periods, strict=True)
+            point = [number + (size - number) % period for number, size, period in sizes]
+            tries += 1
+            if len({*point} - taken) == self.count:
+                taken, tries = taken | {*point}, 0
+                yield tuple(point)
+            elif tries == _DRAWN:
+                taken, tries = self.closed(), 0
+
+    def _range(self, scale: Scale) -> tuple[int, int]:
+        factor, width = scale
+        least = factor * _FIRST
+        return least, least + width * max(self.periods)
+
+    def is_light(self, scale: Scale) -> bool:
+        """Whether no argument of the sizes of `points` has too many elements."""
+        _, most = self._range(scale)
+        return self.largest((most,) * self.count) <= _ELEMENTS
+
+    def largest(self, point: Sequence[int]) -> int:
+        """How many elements the largest argument has for some sizes."""
+        examples = pytrees.leaves(self.at(point))
+        return max(math.prod(x.shape) for x in examples if isinstance(x, ShapeDtype))
+
+    def itself(self) -> Any:
+        """(arguments, keywords) as they are."""
+        return self.at(self.own)
+
+    def at(self, point: Sequence[int]) -> Any:
+        """(arguments, keywords) with other sizes."""
+        pairs = zip(self.places, self.ties, strict=True)
+        where = {(n, dim): point[group] * factor for (n, dim, _), (group, factor) in pairs}
+        examples = []
+        for number, value in enumerate(self.tensors):
+            if isinstance(value, _SHAPED) and type(value) is not NumberTensor:
+                shape = tuple(where.get((number, d), s) for d, s in enumerate(value.shape))
+                value = ShapeDtype.of(value, shape, self.marked and value.requires_grad)
+            examples.append(value)
+        return pytrees.unflatten(self.structure, examples)

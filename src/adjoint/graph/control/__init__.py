@@ -1,0 +1,1 @@
+"""Branches, loops, callbacks and implicit functions, and their nodes in a graph."""

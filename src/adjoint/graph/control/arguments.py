@@ -1,0 +1,101 @@
+"""Arguments and results of branches and loops: pytrees of tensors, arrays and numbers, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.calls.methods import as_tensor
+from adjoint.core import pytrees
+from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
+from adjoint.core.pytrees import TreeDef
+from adjoint.core.source_lines import show_place
+from adjoint.graph.control.staging import Flat
+from adjoint.homes.arrays import ndarray
+from adjoint.homes.held_numbers import HeldNumber
+from adjoint.homes.structures import undressed
+from adjoint.tensor.nodes import version
+from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.dressing import PLAIN, Dress, dress_of
+
+
+def arguments_of(what: str, tree: Any, root: str, *, beside: Any = None) -> tuple[Flat, Any, Dress]:
+    """The leaves of an argument as tensors, its structure, and how they were given.
+
+    Where this or what is `beside` it is an array of NumPy's, Python's numbers are doubles.
+    """
+    leaves, structure = pytrees.flatten(tree)
+    if not any(map(_is_array, (*leaves, *pytrees.leaves(beside)))):
+        return *tensors_of(what, tree, root), PLAIN
+    leaves = [np.asarray(v)[()] if isinstance(v, (float, complex)) else v for v in leaves]
+    tensors, _ = tensors_of(what, pytrees.unflatten(structure, leaves), root)
+    return tensors, structure, dress_of([None if type(v) is HeldNumber else v for v in leaves])
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, ndarray))
+
+
+def tensors_of(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
+    """The leaves of a pytree as tensors, and its structure."""
+    leaves, structure = pytrees.flatten(tree)
+    for leaf, path in zip(leaves, pytrees.paths(structure, root), strict=True):
+        if not isinstance(leaf, (Tensor, np.ndarray, np.generic, bool, int, float, complex)):
+            raise ArgumentError(
+                f"{what}: {path} must be a tensor, an array or a number, got {type(leaf).__name__}"
+            )
+    return [as_tensor(undressed(v)) for v in leaves], structure
+
+
+def tensors_like(what: str, structure: TreeDef, tree: Any, root: str, told: str) -> Flat:
+    """The leaves of a pytree as tensors, in the order of a structure that it must have."""
+    leaves, got = tensors_of(what, tree, root)
+    if got == structure:
+        return leaves
+    return tensors_of(what, pytrees.like(structure, tree, what=f"{what}: {told}", root=root), root)[
+        0
+    ]
+
+
+def fresh(found: Flat, given: Flat) -> Flat:
+    """Results with memory of their own, as in a graph: what was given and comes back is copied."""
+    owners = [_owner(g) for g in given]
+    return [f.clone() if any(_owner(f) is o for o in owners) else f for f in found]
+
+
+def _owner(tensor: Any) -> Any:
+    """The tensor whose memory a tensor has."""
+    return tensor if tensor._base is None else tensor._base
+
+
+def predicate(what: str, value: Any) -> Any:
+    """A condition as one bool."""
+    if isinstance(value, (bool, np.bool_, int, float)):
+        return as_tensor(bool(value))
+    tensor = as_tensor(undressed(value))
+    if tensor.numel() != 1:
+        raise ShapeError(
+            f"{what}: the condition must be one number or bool, got shape {tuple(tensor.shape)}; "
+            "use .all() or .any()"
+        )
+    tensor = tensor.reshape(()) if tensor.ndim else tensor
+    return tensor if tensor.dtype.name == "bool" else tensor.ne(0)
+
+
+def call(what: str, function: Callable[..., Any], given: Flat, *args: Any) -> Any:
+    """Call a branch or a body with tensors that it must leave as they are: the next step, what is
+    stacked, and the caller need them, and a graph would leave them alone.
+    """
+    before = [version(t) for t in given]
+    result = function(*args)
+    for tensor, count in zip(given, before, strict=True):
+        if version(tensor) != count:
+            counter = tensor.counter
+            raise InplaceError(
+                f"{what}: the function changes its argument in place, by {counter.by} "
+                f"({show_place(counter.place)}); clone() it first, or write c = c + x, say, "
+                "in place of c += x"
+            )
+    return result

@@ -1,0 +1,340 @@
+"""NumPy's arrays: tensors under NumPy's rules, which functions see in place of NumPy's own arrays.
+
+An array holds a tensor, plain or of any transform, and its home is above all others: operators run
+on the tensors, and what they return is dressed as arrays again. What is NumPy's about an array, its
+methods and operators, is put on the class by `adjoint.numpy` (numpy/methods.py). Here is what a
+write to an array means.
+
+Note [Writes to arrays]. NumPy's programs write to arrays whenever they like: to arguments, to what
+a derivative needs later, through one of several views. So arrays that share memory share a
+`Memory`. Before a write its tensor is cloned if anyone else may hold its values, the tape above
+all, and each array is made the view of the clone that it was of the old tensor. Nobody notices: the
+clone has the same history. An array that was never written to and has no views needs no `Memory`.
+
+Note [Elements are numbers]. `x[0]`, a sum and what functions return for numbers is a `number`: an
+array without dimensions that nothing can be written to. `s += 1` makes another number, and no later
+write to the array that it was taken from reaches it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.homes.structures import DressedTensor, PackedHome, StructuredTensor
+from adjoint.ops.operator import Operator, packet
+from adjoint.tensor import views as paths
+from adjoint.tensor.home import Height
+from adjoint.tensor.modes import enable_grad
+from adjoint.tensor.tensor import Tensor, make
+
+
+class Memory:
+    """What arrays that share memory have in common: Note [Writes to arrays]."""
+
+    __slots__ = ("__weakref__", "fixed", "held", "members", "mirrors", "source", "tensor")
+
+    def __init__(self, tensor: Any, *, held: bool = True, fixed: bool = False) -> None:
+        self.tensor = tensor  # the whole, of which each member is a view by its path
+        self.held = held  # whether someone else may hold its values
+        self.fixed = fixed  # whether it is the caller's, who is to see what is written
+        self.members: list[weakref.ref[ndarray]] = []
+        # reversed arrays are copies of others: these, and the one that this is a copy of
+        self.mirrors: list[weakref.ref[Memory]] = []
+        self.source: tuple[ndarray, list[int]] | None = None  # (array, its reversed dimensions)
+
+    def join(self, array: ndarray, path: tuple[paths.Step, ...]) -> None:
+        """Count an array among the members."""
+        array.memory, array.path = self, path
+        members = self.members
+        members.append(weakref.ref(array))
+        if len(members) >= 16 and len(members) & (len(members) - 1) == 0:  # drop the dead
+            members[:] = [m for m in members if m() is not None]
+
+    def is_shared(self) -> bool:
+        """Whether a write to one array has to reach others."""
+        living = [m for m in self.members if m() is not None]
+        mirrored = any(m() is not None for m in self.mirrors)
+        return self.fixed or len(living) > 1 or mirrored or self.source is not None
+
+    def move(self) -> None:
+        """Go on with a copy of the tensor, which nobody else holds. Of one that stands for what is
+        near a kink a write reaches the value alone, so the copy is an ordinary tensor."""
+        with enable_grad():
+            self.become(packet("_ordinary")(self.tensor))
+        self.held = False
+
+    def become(self, tensor: Any) -> None:
+        """Go on with another tensor of the same values."""
+        self.tensor = tensor
+        for member in [m() for m in self.members]:
+            if member is not None:
+                member.value = paths.replay(member.path, tensor)
+
+    def changed(self, by: Memory | None = None) -> None:
+        """Let the reversed copies of a part, and what this is a reversed copy of, follow a write.
+
+        `by`: the one of these that the write came from.
+        """
+        if self.source is not None and self.source[0].memory is not by:
+            array, dims = self.source
+            array.write(lambda target: target.copy_(self.tensor.flip(dims)), by=self)
+        for mirror in [m() for m in self.mirrors]:
+            if mirror is not None and mirror is not by and mirror.source is not None:
+                array, dims = mirror.source
+                mirror.become(array.value.flip(dims))
+                mirror.held = True
+                mirror.changed(self)
+
+
+class ArrayHome(PackedHome):
+    """Runs operators on the tensors that arrays hold."""
+
+    height = Height.ARRAY
+    name = "NumPy's arrays"
+    sees_all = True
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        operands = Operands()
+        found = op.call(operands.tensors(values))
+        return operands.arrays_of(found, views=op.schema.is_view)
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any], /
+    ) -> Any:
+        """Write to the tensor of an array."""
+        target, rest = values[0], Operands().tensors(values[1:])
+        if isinstance(target, ndarray):
+            target.write(lambda tensor: op.call([tensor, *rest]))
+        else:
+            op.call([target, *rest])
+        return target
+
+    def detach(self, tensor: Any) -> Any:
+        return like(tensor, tensor.undressed().detach())
+
+    def data(self, tensor: Any) -> Any:
+        return like(tensor, tensor.undressed().data)
+
+    def text(self, tensor: Any) -> str:
+        return text(tensor)
+
+
+ARRAYS = ArrayHome()
+
+
+class ndarray(DressedTensor):  # noqa: N801 - NumPy spells it so
+    """An array of NumPy's kind that can be differentiated: what functions see of NumPy's arrays.
+
+    Methods, defaults, comparisons, copies and dtypes are NumPy's. Elements are numbers: `s = x[0];
+    s += 1` leaves the array alone. Parts such as `x[1:]` are views, as in NumPy. What NumPy has no
+    name for is the tensor's: `x.detach()`, `x.backward()`. `ad.as_tensor(x)` is the tensor.
+
+    >>> import adjoint as ad
+    >>> import adjoint.numpy as np
+    >>> x = np.array([1.0, 2.0, 3.0])
+    >>> x[0], x[1] = x[1], x[0]
+    >>> x.std(), ad.as_tensor(x).std()
+    (array(0.81649658), tensor(1., dtype=ad.float64))
+    """
+
+    # Most arrays have their tensor alone; what is said here on the class is made quickest.
+    class_home = home = ARRAYS
+    extra = None
+    memory: Memory | None = None  # None: none is shared, and nothing was ever written
+    path: tuple[paths.Step, ...] = ()  # how it views the tensor of its memory
+
+    def __new__(cls, *args: Any, **keywords: Any) -> Any:
+        raise TypeError("arrays are made by adjoint.numpy.array, zeros, …, not by their class")
+
+    def undressed(self) -> Any:
+        """The tensor, for someone who may keep it."""
+        if self.memory is not None:
+            self.memory.held = True
+        return self.value
+
+    def holding(self, values: Any) -> Any:
+        """Other values as an array."""
+        return like(self, values)
+
+    def shared(self) -> Memory:
+        """The memory of the array, from now on perhaps shared with others."""
+        if self.memory is None:
+            Memory(self.value).join(self, ())
+        assert self.memory is not None
+        return self.memory
+
+    def stored_as(self) -> Any:
+        """An array of NumPy's own that is stored as NumPy would store this one; its numbers mean
+        nothing. None where this one is stored so itself.
+        """
+        memory = self.memory
+        if memory is None or memory.source is None:
+            return None
+        array, dims = memory.source
+        base = array.stored_as()
+        base = np.empty(tuple(array.shape)) if base is None else base
+        turned = base[tuple(slice(None, None, -1 if d in dims else 1) for d in range(base.ndim))]
+        return paths.replay(self.path, make(turned)).value
+
+    def write(self, change: Callable[[Any], Any], by: Memory | None = None) -> None:
+        """Let a function write to the tensor: Note [Writes to arrays]."""
+        memory = self.shared()
+        if memory.held and not memory.fixed:
+            memory.move()
+        elif paths.is_one_of_several(self.value):
+            self.value = paths.replay(self.path, memory.tensor)
+        change(self.value)
+        memory.changed(by)
+
+    def replace(self, result: Any) -> None:
+        """Take a new tensor for all elements, which nobody else will write to."""
+        memory = self.memory
+        if memory is None:
+            self.value = result
+        elif not self.path and not memory.is_shared():
+            self.value = memory.tensor = result
+            memory.held = True
+        else:
+            self.write(lambda target: target.copy_(result))
+
+    def viewed(self, tensor: Any, path: tuple[paths.Step, ...] | None = None) -> ndarray:
+        """A view of the tensor as a view of the array."""
+        memory = self.shared()
+        if path is None:
+            path = paths.path_of(tensor)[len(paths.path_of(self.value)) :]
+        made = array_of(tensor)
+        memory.join(made, (*self.path, *path))
+        return made
+
+    def mirrored(self, dims: list[int]) -> ndarray:
+        """The array with some dimensions reversed: a copy that follows it, and that it follows."""
+        made = array_of(self.value.flip(dims))
+        memory = made.shared()
+        memory.source = (self, dims)
+        self.shared().mirrors.append(weakref.ref(memory))
+        return made
+
+    def __reduce__(self) -> Any:
+        return (array_of if type(self) is ndarray else number_of), (self.undressed(),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        made = memo[id(self)] = like(self, self.value.__deepcopy__(memo))
+        return made
+
+    def __copy__(self) -> Any:
+        return like(self, self.value.clone())
+
+
+class number(ndarray):  # noqa: N801 - as ndarray
+    """An element of an array, or what a function of arrays gives for one: it never changes."""
+
+
+def array_of(tensor: Any) -> Any:
+    """A tensor as an array, which may have no dimensions."""
+    made = object.__new__(ndarray)
+    made.value = tensor
+    return made
+
+
+def number_of(tensor: Any) -> Any:
+    """A tensor without dimensions as a number."""
+    made = object.__new__(number)
+    made.value = tensor
+    return made
+
+
+def result_of(tensor: Any) -> Any:
+    """What a function of arrays returns: without dimensions it is a number."""
+    made = object.__new__(ndarray if tensor.ndim else number)
+    made.value = tensor
+    return made
+
+
+def like(array: Any, tensor: Any) -> Any:
+    """A tensor as an array or a number, whatever the other is."""
+    return number_of(tensor) if type(array) is number and not tensor.ndim else array_of(tensor)
+
+
+def text(array: Any) -> str:
+    """The text of an array, as NumPy writes it where the values are known."""
+    tensor = array.value
+    return repr(tensor.value) if tensor.home is None else repr(tensor)
+
+
+class Operands:
+    """The arrays among the arguments of a call, which goes on with their tensors."""
+
+    __slots__ = ("arrays",)
+
+    def __init__(self) -> None:
+        self.arrays: list[ndarray] = []
+
+    def tensors(self, values: Any) -> list[Any]:
+        """Arguments with tensors in place of arrays, in lists too."""
+        found = []
+        for value in values:
+            if isinstance(value, ndarray):
+                self.arrays.append(value)
+                value = value.value
+            elif type(value) is list:
+                value = self.tensors(value)
+            elif isinstance(value, DressedTensor):  # a number
+                value = value.undressed()
+            found.append(value)
+        return found
+
+    def arrays_of(
+        self, found: Any, *, views: bool = False, dress: Callable[[Any], Any] = result_of
+    ) -> Any:
+        """Results as arrays, by `dress`; `views`: those that share memory do so in NumPy, too."""
+        if isinstance(found, Tensor):
+            return self._array(found, views, dress)
+        if isinstance(found, (list, tuple)):
+            parts = [self.arrays_of(f, views=views, dress=dress) for f in found]
+            return found._make(parts) if hasattr(found, "_make") else type(found)(parts)  # type: ignore[attr-defined]
+        return found
+
+    def _array(self, found: Any, views: bool, dress: Callable[[Any], Any]) -> Any:
+        if isinstance(found, StructuredTensor):
+            return found
+        for array in self.arrays:
+            shares = _shares(found, array.value)
+            if shares and views and _shares_in_numpy(found, array):
+                return array.viewed(found)
+            if array.memory is not None and (shares or may_be_kept(found)):
+                array.memory.held = True
+        return dress(found)
+
+
+def _shares_in_numpy(found: Any, array: Any) -> bool:
+    """Whether a view of a reversed array's copy is one of the array, too, in NumPy."""
+    layout = array.stored_as()
+    if layout is None or found is array.value:
+        return True
+    step = paths.path_of(found)[len(paths.path_of(array.value)) :]
+    return bool(np.may_share_memory(paths.replay(step, make(layout)).value, layout))
+
+
+def _shares(found: Any, tensor: Any) -> bool:
+    """Whether a result is a view of an operand, or the operand itself."""
+    return found is tensor or (
+        found.extra is not None
+        and found.extra.view is not None
+        and found.extra.view.base is paths.base_of(tensor)
+    )
+
+
+def may_be_kept(tensor: Any) -> bool:
+    """Whether a tape has recorded how a tensor was computed, and may hold what it is made of."""
+    while isinstance(tensor, Tensor):
+        if tensor.edge is not None:
+            return True
+        tangent = None if tensor.home is None else getattr(tensor, "beside", None)
+        if isinstance(tangent, Tensor) and may_be_kept(tangent):
+            return True
+        tensor = tensor.value
+    return False

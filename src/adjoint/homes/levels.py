@@ -1,0 +1,469 @@
+"""Levels: what nests transforms without mixing them up.
+
+Each call of a transform opens a level, and wraps its inputs as tensors of that level. An operator
+goes to the topmost level among its arguments, which does its part and calls the operator again on
+the values of its tensors, one level below. `value` is thus an array for a plain tensor, and a
+tensor for a tensor of a level.
+
+`GradLevel` is the tape, one level of it: it records the same nodes as the eager tape, and its saved
+values and gradients live on the level below. Outside any other transform it is not needed, since
+the eager tape itself is safe to nest; `pullback` (pullback.py) chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adjoint.core import threads
+from adjoint.core.errors import AdjointError, GradError
+from adjoint.core.layouts import Layout
+from adjoint.core.state import ON, State, changed, current, state
+from adjoint.ops import binding, fans, kinks, runtime
+from adjoint.ops.branches import from_above
+from adjoint.ops.directions import direction_of
+from adjoint.ops.operator import Operator, packet
+from adjoint.tensor import overlaps, views
+from adjoint.tensor.home import Height, Home
+from adjoint.tensor.nodes import ZERO, Node, Output, next_sequence, own_counter, wrote
+from adjoint.tensor.tensor import Tensor, leaving, make, no_array
+
+
+class _Outside:
+    """A block of code that runs below a level."""
+
+    __slots__ = ("before", "level")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def __enter__(self) -> None:
+        self.before = self.level.go_below()
+
+    def __exit__(self, *_: Any) -> None:
+        state.set(self.before)
+
+
+class Level(Home):
+    """One open transform."""
+
+    known_below: tuple[State, State] | None = None  # the last state inside, and the one below it
+
+    def __init__(self) -> None:
+        self.before = current()  # what is put back at its end
+        self.position = len(self.before.levels) + 1  # on the stack; a higher one is inside
+        self.height = Height.of_transform(self.position)
+        with _opening:
+            _opened[0] = self.birth = _opened[0] + 1
+        self.sequence = next_sequence()
+        self.open = True
+
+    def __enter__(self) -> Any:
+        state.set(self.state_inside(self.before))
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        state.set(self.before)
+        self.open = False
+        self.known_below = None  # it refers to this level
+
+    def state_inside(self, before: State) -> State:
+        """The state in force while the level is open."""
+        return before.but(
+            levels=(*before.levels, self),
+            differentiating=before.differentiating + self.differentiates,
+        )
+
+    def state_below(self, now: State) -> State:
+        """The state in force while an operator runs below this level."""
+        return now.but(levels=now.levels[: self.position - 1])
+
+    def check_open(self, what: str) -> None:
+        """Raise if a tensor of this level has outlived it."""
+        if not self.open:
+            raise GradError(
+                f"{what}: a tensor made inside {self.name} is used after it ended. Return it "
+                "from the function (has_aux=True for values that are not differentiated) instead "
+                "of keeping it."
+            )
+
+    differentiates = False
+    creates = False  # whether `process` also makes tensors out of nothing (a trace)
+    encloses = False  # whether it runs operators on tensors from outside, too (a branch)
+
+    def outside(self) -> _Outside:
+        """Run below this level: what is created there belongs to the levels outside."""
+        return _Outside(self)
+
+    def go_below(self) -> State:
+        """Leave this level, and return the state to put back; for every operator, so no context."""
+        now = current()
+        known = self.known_below
+        if known is None or known[0] is not now:
+            known = self.known_below = (now, self.state_below(now))
+        state.set(known[1])
+        return now
+
+    def lift(self, value: Any, beside: Any = None, /) -> Tensor:
+        """A tensor of the level below as one of this level."""
+        return wrap(self, value, None, beside)
+
+    def below(self, value: Any) -> Any:
+        """What the tensors of this level hold; lists entry by entry, everything else as it is."""
+        if isinstance(value, Tensor):
+            return value.value if value.home is self else value
+        return [self.below(v) for v in value] if type(value) is list else value
+
+    def attach_views(self, op: Operator, values: list[Any], outs: Any) -> None:
+        """Note that the results of a view operator view the argument that is of this level."""
+        source = None
+        rest: list[Any] = []
+        for value in values:
+            if source is None and isinstance(value, Tensor) and value.home is self:
+                source = value
+            elif value is not source or value is None:
+                rest.append(value)
+        if source is not None:
+            views.attach_level(op, source, outs, tuple(rest))
+
+    def swap_view(self, op: Operator, values: list[Any]) -> Any:
+        """squeeze_, t_, …: the tensor becomes a view of what it was; its views keep that as base.
+
+        The operator that runs is the view itself, squeeze or t: a graph never holds one that
+        changes its argument.
+        """
+        target = values[0]
+        outer = _twin(target)
+        count = op.positional
+        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
+
+        def take(tensor: Any) -> Any:
+            viewed = packet(op.name.removesuffix("_"))(tensor, *values[1:count], **keywords)
+            target.beside = viewed.beside
+            return viewed
+
+        views.become_view(target, outer, take)
+        wrote(target, op.name)
+        return target
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any], /
+    ) -> Any:
+        """Compute out of place, and write the result to the tensor here and below."""
+        target = values[0]
+        if self.writes_below(values):
+            return self.write_below(op, values)
+        self.check_belongs(op, target)
+        if op.row.archetype.name == "inplace_view":
+            return self.swap_view(op, values)
+        if not overlaps.overwrites(op.row) and overlaps.is_view_of_windows(target):
+            overlaps.refuse(op.name)
+        with self.outside():  # a tape below must not have saved the memory that is written to
+            before = self.cloned(target)
+        result = functional(before, *values[1 : op.positional], **_keywords(op, values))
+        self.write(op, target, result)
+        return target
+
+    def cloned(self, tensor: Any) -> Any:
+        """A tensor of this level with memory of its own below."""
+        raise AssertionError(f"{type(self).__name__} defines cloned")
+
+    def write(self, op: Operator, target: Any, result: Any) -> None:
+        """Write a result to a tensor of this level, as `op` does."""
+        raise AssertionError(f"{type(self).__name__} defines write")
+
+    def check_belongs(self, op: Operator, target: Any) -> None:
+        """Raise unless a tensor that is written to belongs to this level, or was made inside."""
+        if not self.owns(target) and not self.takes_in(target):
+            raise GradError(
+                f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
+                "from inside; clone() it inside and write to the copy, or return the value"
+            )
+
+    def takes_in(self, tensor: Any) -> bool:
+        """Let a tensor of a level below that was made while this one was open belong to this one.
+
+        An operator on tensors of a lower level runs there; if its result is written to with a value
+        of this level, it becomes a tensor of this level, as do its base and the base's views.
+        """
+        view = None if tensor.extra is None else tensor.extra.view
+        if not self.was_made_inside(tensor if view is None else view.base):
+            return False
+        base = views.history_base(tensor)
+        below = _twin(base)
+        below.counter = own_counter(base)
+        views.hand_over(base, below)
+        _become(base, self.enclosed(below))
+        for living in views.living_views(base):
+            start = wrap(self, base.value, base.edge, base.beside)
+            _become(living, views.replay(living.extra.view.path, start))
+        return True
+
+    def was_made_inside(self, tensor: Any) -> bool:
+        """Whether a tensor was made while this level was open, as far as that is known: of a tensor
+        of a level by its birth, of one on the tape by its node's.
+        """
+        if isinstance(tensor.home, Level):
+            return tensor.birth >= self.birth
+        node = tensor.edge.node if type(tensor.edge) is Output else tensor.edge
+        return type(node) is Node and node.sequence > self.sequence
+
+    def is_idle(self, value: Any) -> bool:
+        """Whether a tensor of this level carries nothing of it: a copy made inside, say."""
+        return not self.owns(value)
+
+    def writes_below(self, values: list[Any]) -> bool:
+        """Whether a write concerns the levels below alone."""
+        tensors = [t for v in values for t in (v if type(v) is list else [v])]
+        return not self.owns(values[0]) and all(map(self.is_idle, tensors))
+
+    def write_below(self, op: Operator, values: list[Any]) -> Any:
+        """Run an operator that writes on what the tensors of this level hold."""
+        with self.outside():
+            return op.call([self.below(v) for v in values])
+
+    def owns(self, value: Any) -> bool:
+        """Whether a tensor belongs to this level."""
+        return isinstance(value, Tensor) and value.home is self
+
+    def created(self, tensor: Tensor) -> Tensor:
+        """A tensor made inside this level out of nothing: it may be written to there."""
+        return self.lift(tensor)
+
+    def enclosed(self, tensor: Tensor) -> Tensor:
+        """A tensor of a level below as one of this level."""
+        return self.created(tensor)
+
+    def random(self, op: Operator, values: list[Any]) -> Any:
+        """Run an operator that draws random numbers."""
+        if _any_owned(self, values):
+            return self.process(op, values)
+        with self.outside():
+            drawn = op.call(values)
+        return self.created(drawn) if isinstance(drawn, Tensor) else drawn
+
+    # -- what its tensors say --------------------------------------------------------------------
+
+    def array(self, tensor: Tensor) -> Any:
+        return tensor.value.array
+
+    def strides(self, tensor: Tensor) -> Any:
+        return tensor.value.stride()
+
+    def storage_offset(self, tensor: Tensor) -> int:
+        return int(tensor.value.storage_offset())
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        return bool(tensor.value.is_contiguous())
+
+    def layout(self, tensor: Tensor) -> Layout:
+        return tensor.value.layout
+
+    def data(self, tensor: Tensor) -> Tensor:
+        return self.detach(tensor)
+
+    def detach(self, tensor: Any) -> Any:
+        detached = self.lift(tensor.value.detach())
+        detached.birth = tensor.birth  # it has the memory of the tensor
+        return detached
+
+    def direction(self, tensor: Tensor) -> Any:
+        return direction_of(tensor.value)
+
+    def is_limit(self, tensor: Tensor) -> bool:
+        return kinks.is_limit(tensor.value)
+
+    def is_fan(self, tensor: Tensor) -> bool:
+        return fans.is_fan(tensor.value)
+
+    def is_in_graph(self, tensor: Tensor) -> bool:
+        return fans.is_in_graph(tensor.value)
+
+    def meets_kink(self, tensor: Tensor) -> bool:
+        return kinks.meets_kink(tensor.value)
+
+    def text(self, tensor: Tensor) -> str:
+        return f"<a tensor of {self.name} at level {self.position}: {tensor.value!r}>"
+
+    def has_leaves(self, tensor: Tensor, wanted: bool) -> bool:
+        raise GradError(
+            f"requires_grad_() inside {self.name}: use ad.grad, ad.vjp or ad.jacrev there in place "
+            "of the tape, or call requires_grad_() outside"
+        )
+
+    def check_backward(self) -> None:
+        raise GradError(
+            f"backward() inside {self.name}: use ad.grad or ad.vjp there in place of the tape"
+        )
+
+    def check_leaves(self, tensor: Tensor, what: str) -> None:
+        if self.differentiates and not self.is_idle(tensor):
+            raise GradError(leaving(what, self.name))
+        if isinstance(tensor.value, Tensor):
+            tensor.value.check_leaves(what)
+
+    def check_numpy(self, what: str) -> None:
+        raise AdjointError(no_array(f"{what} inside {self.name}: the array would leave it"))
+
+
+def created(tensor: Tensor) -> Tensor:
+    """A tensor made inside transforms, on the level of each, so that it may be written to there."""
+    for level in current().levels:
+        tensor = level.created(tensor)
+    return tensor
+
+
+def without_tapes() -> changed:
+    """Make tensors below the levels of reverse mode, for a while: those there come from outside."""
+    return changed(levels=tuple([level for level in current().levels if not level.differentiates]))
+
+
+def carried(value: Any, height: int) -> Any:
+    """A tensor without the levels above a height of which it carries nothing: it was made inside.
+
+    Anything else as it is. On a level of reverse mode nobody can tell: what `no_grad` computes from
+    a variable has no history there.
+    """
+    while on_level(value) and value.home.height > height:
+        level = value.home
+        if level.creates or level.differentiates or not level.is_idle(value):
+            break
+        value = value.value
+    return value
+
+
+def _any_owned(level: Level, values: Sequence[Any]) -> bool:
+    return any(_any_owned(level, v) if type(v) is list else level.owns(v) for v in values)
+
+
+def wrap(home: Level, value: Any, edge: Any = None, beside: Any = None, kind: type = Tensor) -> Any:
+    """Make a tensor of a level."""
+    tensor = object.__new__(kind)
+    tensor.value = value
+    tensor.edge = edge
+    tensor.counter = ZERO
+    tensor.extra = None
+    tensor.home = home
+    tensor.beside = beside
+    tensor.birth = _opened[0]
+    return tensor
+
+
+_opened = [0]  # how many levels have been opened, in all threads
+_opening = threads.lock()
+
+
+def on_level(value: Any) -> bool:
+    """Whether this is a tensor of a transform."""
+    return isinstance(value, Tensor) and isinstance(value.home, Level)
+
+
+def _twin(tensor: Any) -> Any:
+    """The same tensor as another object, without what is known of its views."""
+    if not on_level(tensor):
+        return make(tensor.value, edge=tensor.edge)
+    twin = wrap(tensor.home, tensor.value, tensor.edge, tensor.beside)
+    twin.birth = tensor.birth
+    if tensor.extra is not None:
+        twin.more().order = tensor.extra.order
+    return twin
+
+
+def _become(tensor: Any, other: Any) -> None:
+    """Let a tensor be what another one is; what is known of its views stays."""
+    for name in ("value", "edge", "home", "beside", "birth"):
+        setattr(tensor, name, getattr(other, name))
+
+
+class GradLevel(Level):
+    """Reverse mode inside another transform."""
+
+    name = "grad"
+    differentiates = True
+    halved = False  # whether what runs on it and the pass back become two graphs
+
+    def state_inside(self, before: State) -> State:
+        levels = (*before.levels, self)
+        return before.but(levels=levels, differentiating=before.differentiating + 1, recording=ON)
+
+    def state_below(self, now: State) -> State:
+        """Without recording, too, if there was none when the level was opened."""
+        recording = now.recording and self.before.recording
+        return now.but(levels=now.levels[: self.position - 1], recording=recording)
+
+    lift = wrap  # type: ignore[assignment]
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        if not self.open:
+            self.check_open(op.name)
+        row = op.row
+        if row.decompose and not row.reverse and not row.forward:
+            return binding.decomposition(row)(*values)
+        values = from_above(op, values)
+        primals, lifted, watched = self._apart(values)
+        before = self.go_below()
+        try:
+            results = runtime.again(op, primals)
+        finally:
+            state.set(before)
+        several = isinstance(results, (tuple, list))
+        if row.archetype.result == "bool" or not (several or isinstance(results, Tensor)):
+            return results
+        if several and not all(isinstance(r, Tensor) for r in results):
+            return results
+        outs = [self.lift(r) for r in results] if several else self.lift(results)
+        if op.schema.is_view:
+            self.attach_views(op, lifted, outs)
+        if watched and before.recording and op.parts.record is not None:
+            op.parts.record(*lifted, outs, self, 1)
+        return tuple(outs) if isinstance(results, tuple) else outs
+
+    def _apart(self, values: list[Any]) -> tuple[list[Any], list[Any], bool]:
+        """The arguments below, those on this level, and whether one of these has a history."""
+        below: list[Any] = []
+        here: list[Any] = []
+        watched = False
+        for value in values:
+            if isinstance(value, Tensor):
+                if value.home is self:
+                    below.append(value.value)
+                    watched = watched or value.edge is not None
+                else:
+                    below.append(value)
+                    value = self.lift(value)
+            elif type(value) is list:
+                primals, value, inside = self._apart(value)
+                below.append(primals)
+                watched = watched or inside
+            else:
+                below.append(value)
+            here.append(value)
+        return below, here, watched
+
+    def is_idle(self, value: Any) -> bool:
+        return not self.owns(value) or value.edge is None
+
+    def check_belongs(self, op: Operator, target: Any) -> None:
+        super().check_belongs(op, target)
+        views.check_writable(target, op.name)
+
+    def cloned(self, tensor: Any) -> Any:
+        return self.lift(tensor.value.clone(), tensor.edge)
+
+    def write(self, op: Operator, target: Any, result: Any) -> None:
+        """Write the value below, and move the history here."""
+        with self.outside():
+            target.value.copy_(self.below(result))
+        wrote(target, op.name)
+        if current().recording and on_level(result) and result.edge is not None:
+            views.rebase(target, result.edge)
+
+    # -- a node's home ---------------------------------------------------------------------------
+
+    def result(self, value: Any, edge: Any, node: Node, number: int) -> Any:
+        return self.lift(value, edge)
+
+
+def _keywords(op: Operator, values: list[Any]) -> dict[str, Any]:
+    count = op.positional
+    return dict(zip(op.schema.names[count:], values[count:], strict=True))

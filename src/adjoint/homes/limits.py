@@ -1,0 +1,565 @@
+"""Values at a kink, and what derivatives see there: the same computation infinitely near it.
+
+Note [Kinks]: y = ‖x‖ has no derivative at 0, but ‖x‖² has, and its Hessian is 2I. The formulas
+lose that: x̄ = x ȳ/y is 0 · 0/0. They would not if y were infinitely small: ȳ/y = 2y/y is 2 whatever
+y is. So where a row with the column `kink` gives 0, a tensor of `LIMITS` goes on instead. Its value
+is 0, and whatever is shown or compared is computed from that; beside it, one is computed with iδ
+for 0, where δ = 2⁻²⁰⁰, and derivatives are those of the latter. They are the same in every mode,
+since it is an ordinary tensor that any transform differentiates. Beside a finite number the
+infinitely small part stands in the imaginary part and loses no digit: (1 + y) exp(-y) has the slope
+-y, after 1 is taken from 1. Operators that know no complex numbers: beside.py. What comes out of a
+derivative is the real part; where it is infinite (the Hessian of ‖x‖ itself) that of the exact
+computation stands, which has the subgradient 0. A real tensor takes the real part of a gradient.
+
+√x has an infinite slope at 0, and √x² has not: x̄ = ȳ/2y is 2y/2y. There the argument is approached
+(column `above`), from above: `_above(x)` is 0, and (iδ)² beside it, so that √x is iδ, and powers of
+x are those of the same number. So odd powers of √x are imaginary, and what is finite is real. What
+is infinite is c (iδ)⁻ᵐ with a real c, and is ±∞ by the sign of c: m is known from the size, and
+turns it back (`_standing`). The gradient of the real x is a tensor from a kink, too, so that
+infinite slopes still cancel upstream. Beside 1, (iδ)² rounds away, which a second derivative in x
+itself needs: `_bend` adds to it an infinite number that no derivative is, and it shows as NaN, as
+what is no real number does. Multiplied by ∂x = 0, as in a Hessian of √Σx², that vanishes.
+
+Each kink is approached independently: ‖x‖ ‖2x‖ is taken for δ δ, and not δ 2δ, so derivatives of a
+product of several lengths or roots that are 0 at once are wrong. So are products of derivatives in
+which x itself, which stays 0, stands beside its root, as (d/dx x√x)².
+
+In a graph values are not known, so `near` is computed always, but for lengths only for second
+derivatives, and taken in calls that meet a kink: complex formulas leave the range of numbers
+sooner. A compiled program looks whether a root is 0, and gives the call up, which then runs in
+eager mode: `State.roots_from` is 0 while it is traced.
+Matrices with repeated eigenvalues are approached by many matrices in place of one δ: fans.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.state import current
+from adjoint.homes.infinitesimals import EXACT, LIMIT, NEAR, at_kinks, beside
+from adjoint.homes.levels import Level, wrap
+from adjoint.kinks.infinitesimal import infinitesimal, kinks, meets_zero, nearby
+from adjoint.ops import binding
+from adjoint.ops.branches import at_kink, from_above
+from adjoint.ops.kinks import is_limit
+from adjoint.ops.operator import Operator, packet
+from adjoint.table import formula as language
+from adjoint.table.rows import Row
+from adjoint.tensor import views
+from adjoint.tensor.home import Height, Home, new_tensor
+from adjoint.tensor.nodes import KEEPS, Node, Rule
+from adjoint.tensor.tensor import Tensor, alias, is_plain, make
+
+
+def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
+    """`out`, the result of an operator at its kink, which is 0 somewhere; with the one near it."""
+    if "above" in op.row.texts:
+        return _above_root(op, list(values), out)
+    near = _near(op, list(values), Operator.call)
+    if type(near.edge) is Node and type(out.edge) is Node:
+        near.edge.place = out.edge.place
+        near.edge.more().near = LIMITS
+    return _limit(out, [near])
+
+
+def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
+    """The same for another interpreter's way to run an operator."""
+    if current().at_kinks != LIMIT:
+        return run(op, values)
+    with at_kinks(EXACT):
+        out = run(op, values)
+    if not meets_zero(out.value):
+        return out
+    if "above" in op.row.texts:
+        return _above_root(op, values, out)
+    return _limit(out, [_near(op, values, run)])
+
+
+def _above_root(op: Operator, values: list[Any], out: Any) -> Any:
+    """The result for an argument that is infinitely little above 0, if it is 0 somewhere."""
+    values = from_above(op, values)
+    return op.call(values) if any(map(_is_of_limits, values)) else out
+
+
+def _near(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
+    """What an operator gives infinitely near its kink."""
+    if op.name == "_above":
+        return _little_above(_one_sided(values[0]))
+    with at_kinks(NEAR):
+        return run(op, values)
+
+
+def _limit(exact: Any, near: Sequence[Any]) -> Any:
+    """A tensor that shows `exact` and differentiates as the one near it."""
+    if near[0].dtype is exact.dtype and np.array_equal(exact.value, near[0].value, equal_nan=True):
+        return near[0]
+    tensor = new_tensor(LIMITS, exact.value, near[0].edge)
+    tensor.beside = near if exact.home is None else [near[0], exact]  # a dual one has a tangent
+    if type(near[0].edge) is Node:
+        near[0].edge.more().near = LIMITS
+    kinks.met = True
+    return tensor
+
+
+class _Pairs(Home):
+    """Runs operators on tensors that came from a kink: once on the values, once beside them."""
+
+    def is_limit(self, tensor: Tensor) -> bool:
+        return True
+
+    def exact(self, value: Any) -> Any:
+        """What a tensor shows."""
+        raise AssertionError(f"{type(self).__name__} defines exact")
+
+    def owns(self, value: Any) -> bool:
+        """Whether this is a tensor with others near it."""
+        raise AssertionError(f"{type(self).__name__} defines owns")
+
+    def joined(self, exact: Any, near: Sequence[Any]) -> Any:
+        """Both as one tensor."""
+        raise AssertionError(f"{type(self).__name__} defines joined")
+
+    def near(self, values: list[Any]) -> list[list[Any]]:
+        """What is differentiated in the place of arguments."""
+        return [_each(lambda v: v.beside[0] if self.owns(v) else v, values)]
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        if op.name == "_settle":
+            return self.settle(self.exact(values[0]), values[0].beside, values[1])
+        if op.name == "_above":
+            return values[0]
+        if op.row.archetype.name == "creation":  # zeros_like: depends on no value
+            return op.call(_each(self.exact, values))
+        if op.row.decompose and not op.row.reverse and not op.row.forward:
+            return binding.decomposition(op.row)(*values)
+        return self._both(op.call, values, partial(beside, op, self.pair))
+
+    def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """A function with a derivative of its own: that of `near`."""
+        run = lambda values: function.apply(*values, **keywords)
+        return self._both(run, list(args), lambda values, _: run(values))
+
+    def _both(
+        self,
+        run: Callable[[list[Any]], Any],
+        values: list[Any],
+        run_near: Callable[[list[Any], list[Any]], Any],
+    ) -> Any:
+        exacts = _each(self.exact, values)
+        with at_kinks(EXACT):
+            exact = run(exacts)
+        if not _is_differentiable(exact):
+            return exact
+        near = run_near(self.near(values)[0], exacts)
+        if isinstance(exact, (tuple, list)):
+            return type(exact)([self._result(e, n) for e, n in zip(exact, near, strict=True)])
+        return self._result(exact, near)
+
+    def pair(self, exact: Any, near: Any) -> Any:
+        """A tensor and what stands beside it as one."""
+        return self.joined(exact, [near])
+
+    def _result(self, exact: Any, near: Any) -> Any:
+        return self.joined(exact, [near]) if _is_differentiable(exact) else exact
+
+    def settle(self, exact: Any, near: Sequence[Any], derivative: bool) -> Any:
+        """A value or a derivative as it leaves a transform."""
+        if derivative:
+            exact = self.derivative(exact, near)
+        return self.joined(exact, near) if current().differentiating else self.left(exact, near)
+
+    def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
+        """What a derivative shows."""
+        return standard_part(exact, near)
+
+    def left(self, exact: Any, near: Sequence[Any]) -> Any:
+        """A tensor as it leaves the last transform."""
+        raise AssertionError(f"{type(self).__name__} defines left")
+
+
+class LimitInterpreter(_Pairs):
+    """Of eager tensors."""
+
+    height = Height.LIMIT
+    name = "a derivative at a kink"
+
+    def exact(self, value: Any) -> Any:
+        if not _is_of_limits(value):
+            return value
+        return value.beside[1] if len(value.beside) > 1 else make(value.value)
+
+    def owns(self, value: Any) -> bool:
+        return _is_of_limits(value)
+
+    def joined(self, exact: Any, near: Sequence[Any]) -> Any:
+        return _limit(exact, near)
+
+    def shown(self, grad: Any) -> Any:
+        """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
+        known = grad
+        if _is_of_limits(grad):
+            known = standard_part(make(grad.value), [grad.beside[0].detach()])
+        elif type(grad) is not np.ndarray and not is_plain(grad):
+            return settle(grad, True)
+        value: Any = known.value if isinstance(known, Tensor) else known
+        size = np.abs(value)
+        small = (size > 0) & (size <= infinitely_small(value.dtype))
+        if known is grad and not small.any():
+            return grad
+        clean = np.where(small, value.dtype.type(0), value)
+        if not isinstance(grad, Tensor):
+            return clean
+        if grad.edge is None:
+            return make(clean)
+        return _limit(make(clean), grad.beside if _is_of_limits(grad) else [grad])
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        if op.schema.replaces:
+            return op.call([_settled(v) for v in values])
+        if op.name == "_ordinary":
+            return op.call([ordinary(v) for v in values])
+        result = super().process(op, values)
+        if op.schema.is_view and _is_of_limits(values[0]):
+            views.attach_level(op, values[0], result, tuple(values[1:]))
+        return result
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
+        """Write to the value, which then has the derivative of what was written and no other."""
+        base = _settled(views.base_of(values[0]))
+        for living in views.living_views(base):
+            if _is_of_limits(living):
+                other = views.replay(living.extra.view.path, base)
+                living.edge = other.edge
+                _take_home(living, other)
+        return op.call([_settled(v) for v in values])
+
+    def detach(self, tensor: Tensor) -> Tensor:
+        _protect(tensor)  # a write would not reach what is near
+        return super().detach(tensor)
+
+    def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
+        """What a derivative shows, with 0 in place of what is infinitely small, as `shown` does."""
+        with at_kinks(EXACT):
+            small = exact.abs() <= infinitely_small(exact.dtype.np)
+            return super().derivative(exact.masked_fill(small, 0), near)
+
+    def left(self, exact: Any, near: Sequence[Any]) -> Any:
+        return _like(_as_real(near[0], exact), exact.value)
+
+
+class NearLevel(_Pairs, Level):
+    """Of the tensors of a trace, whose values are not known: a kink may be anywhere."""
+
+    name = "trace"
+
+    def __init__(self, below: Any) -> None:
+        self.position, self.height = below.position, below.height + 1
+        self.open = True
+        self.trace = below
+
+    def exact(self, value: Any) -> Any:
+        return value.value if is_near(value) else value
+
+    def owns(self, value: Any) -> bool:
+        return is_near(value)
+
+    def joined(self, exact: Any, near: Sequence[Any]) -> Any:
+        return wrap(self, exact, None, near)
+
+    def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
+        """The standard part in calls that meet a kink."""
+        met = self.trace.kink_met
+        shown = super().derivative(exact, near)
+        return shown if met is None else packet("where")(met, shown, exact)
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        result = super().process(op, values)
+        pair = is_near(values[0]) and _is_differentiable(result)
+        if op.schema.is_view and pair:  # a level above that takes in one takes in the others
+            views.attach_level(op, values[0], result, tuple(values[1:]))
+        return result
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
+        """Write to both; to a tensor that is not near a kink, what is shown alone."""
+        if op.row.archetype.name == "inplace_view":
+            return self.swap_view(op, values)
+        with at_kinks(EXACT):
+            written = op.call(_each(self.exact, values))
+        if not is_near(values[0]):
+            return written
+        with at_kinks(NEAR):
+            for each in self.near(values):
+                op.call(each)
+        return values[0]
+
+    def detach(self, tensor: Any) -> Any:
+        """Both: a write to what is detached changes both."""
+        return self.joined(tensor.value.detach(), [n.detach() for n in tensor.beside])
+
+    def left(self, exact: Any, near: Sequence[Any]) -> Any:
+        (one,) = near
+        if one.requires_grad:  # the graph will be differentiated: the history of what is near
+            slope = _as_real(one, exact)
+            shown = exact.detach() + (slope - slope.detach())
+            return packet("where")(is_finite(one, exact), shown, exact)
+        return exact
+
+
+def is_near(value: Any) -> bool:
+    """Whether this is a traced tensor that came from a kink."""
+    return isinstance(value, Tensor) and isinstance(value.home, NearLevel)
+
+
+def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> Any:
+    """`out`, an operator's result in a trace, beside the result near the kink that it may have.
+
+    Only second derivatives need it: of a gradient in an argument that requires one, too.
+    """
+    now = current()
+    if now.at_kinks == EXACT or not at_kink(op, values):
+        return out
+    if "above" in op.row.texts:  # `_above` of the argument has seen to it, where that is on a level
+        watched = out.requires_grad and not (now.differentiating or out.is_complex())
+        return _unless_given_up(out) if watched else out
+    if now.at_kinks == NEAR:
+        return packet("_nearby")(out)
+    if now.differentiating + bool(out.requires_grad) < 2:
+        return out
+    return _near_in_graph(level, out, packet("_nearby")(out))
+
+
+def above_traced(level: Any, out: Any) -> Any:
+    """The result of `_above` in a trace: first derivatives may be infinite, too."""
+    now = current()
+    if now.at_kinks or not out.is_floating_point():
+        return out
+    if not now.roots_from:
+        return _unless_given_up(out)
+    least = now.roots_from if level.whole else 2
+    if now.differentiating + bool(out.requires_grad) < least:
+        return out
+    return _near_in_graph(level, out, _little_above(out))
+
+
+def _unless_given_up(out: Any) -> Any:
+    """The same; a program may give a call up where it is 0, and eager mode runs in its place."""
+    return out if current().roots_from else packet("_trusted")(out != 0, out)
+
+
+def _near_in_graph(level: Any, out: Any, near: Any) -> Any:
+    """A traced tensor beside the one near its kink, which may be anywhere where it is 0."""
+    met = (out == 0).any()
+    level.kink_met = met if level.kink_met is None else level.kink_met | met
+    return NearLevel(level).joined(out, [near])
+
+
+# ---- operators with a branch point at 0: x stands for one infinitely little above 0 --------------
+
+
+def _little_above(tensor: Any) -> Any:
+    """The same as complex numbers, with (iδ)² in place of 0, whose root is iδ; no number below 0 is
+    approached from above."""
+    small = (tensor == 0).to(dtypes.complex128) * -(infinitesimal(tensor.dtype.np) ** 2)
+    return tensor + small.masked_fill(tensor < 0, math.nan)
+
+
+def _one_sided(tensor: Any) -> Any:
+    """The same tensor, whose gradient is complex before it becomes that of the real one."""
+    if tensor.edge is None:
+        return tensor
+    made = alias(tensor)
+    made.edge = Node(_ABOVE, (tensor.edge,), (tensor,), tensor.shape, dtypes.complex128.np)
+    made.edge.more().near = LIMITS
+    _take_home(made, tensor)
+    return made
+
+
+def _gradient_above(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
+    """A gradient as one of a real tensor, with the complex one beside it."""
+    assert node.saved is not None  # by-hand nodes keep what they hold
+    (tensor,) = node.saved
+    near = grad.beside[0] if _is_of_limits(grad) else grad
+    near = near.conj()  # as a function of x it is analytic
+    if graph:
+        values = [near, _little_above(_one_sided(tensor))]
+        near = near + beside(packet("_bend").operators[0], LIMITS.pair, values, values)
+    like = make(tensor.value)
+    if isinstance(near.home, Level):  # its tensors are pairs below it
+        return (packet("_one_sided")(near, like),)
+    return (_as_pair((near, like), None),)
+
+
+def _as_pair(values: tuple[Any, Any], out: Any) -> Any:
+    """A real tensor beside a complex one that is near it; `out` knows nothing of infinity."""
+    near, like = values
+    unknown = make(np.full(near.shape, math.nan, like.dtype.np))
+    return _limit(standard_part(unknown, [near]), [near])
+
+
+_ABOVE = Rule("AboveBackward0", _gradient_above, holds=False, zeros=KEEPS)
+
+
+# ---- the eager function of an operator with a kink: pieces of its text ---------------------------
+
+
+def _condition(row: Row) -> str:
+    """The condition under which an operator has a kink at 0; empty if it has none."""
+    text = row.texts.get("kink")
+    return ast.unparse(language.condition(text, row.place("kink"))) if text else ""
+
+
+def after_kernel(row: Row) -> list[str]:
+    """δ in place of 0 if asked for."""
+    condition = _condition(row)
+    if not condition or "above" in row.texts:
+        return []
+    return [f"if _state().at_kinks == {NEAR} and ({condition}):", "    _r = _nearby(_r)"]
+
+
+def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
+    """The test whether the results need others beside them, and these; ("", "") if they never do.
+
+    `args` and `outs` are the texts of the arguments, a tuple, and of the results.
+    """
+    if row.name == "_one_sided":
+        return "True", f"_as_pair({args}, {outs})"
+    condition = _condition(row)
+    if not condition:
+        return "", ""
+    watched = "_out.edge is not None or _state().differentiating"
+    test = f"not _state().at_kinks and ({condition}) and ({watched}) and _meets_zero(_out.value)"
+    return test, f"_approach(_op, {args}, _out)"
+
+
+# What these pieces of text call.
+NAMESPACE = {
+    "_nearby": nearby,
+    "_approach": approach,
+    "_as_pair": _as_pair,
+    "_meets_zero": meets_zero,
+}
+
+
+LIMITS = LimitInterpreter()
+
+
+def _is_of_limits(value: Any) -> bool:
+    """Whether this is a tensor that came from a kink, and not one of a trace."""
+    return isinstance(value, Tensor) and value.home is LIMITS
+
+
+def _each(choose: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+    return [_each(choose, v) if type(v) is list else choose(v) for v in values]
+
+
+def _protect(tensor: Any) -> None:
+    """Make memory read-only, so that writing to it raises."""
+    if _is_of_limits(tensor):
+        tensor.value = tensor.value.view()
+        tensor.value.flags.writeable = False
+
+
+def _settled(value: Any) -> Any:
+    """The tensor itself, from now on an ordinary one."""
+    if _is_of_limits(value):
+        _take_home(value, _as_real(value.beside[0], value))
+    return value
+
+
+def _like(near: Any, value: Any) -> Any:
+    """An ordinary tensor with a value, and the derivatives of another tensor."""
+    tensor = make(value, edge=near.edge)
+    _take_home(tensor, near)
+    return tensor
+
+
+def _take_home(tensor: Any, near: Any) -> None:
+    """Let a tensor live where the one near it lives: it may have a tangent."""
+    tensor.home = near.home
+    tensor.beside = None if near.home is None else near.beside
+
+
+def _is_differentiable(results: Any) -> bool:
+    """Whether there is a tensor of real or complex numbers among the results."""
+    if isinstance(results, (tuple, list)):
+        return any(_is_differentiable(r) for r in results)
+    return isinstance(results, Tensor) and results.is_differentiable_dtype()
+
+
+def standard_part(exact: Any, near: Sequence[Any]) -> Any:
+    """What is near without what is infinitely small; `exact` where it is infinite."""
+    where, known = packet("where"), near[0].detach()
+    with at_kinks(EXACT):
+        shown = _as_real(known, exact)
+        small = infinitely_small(exact.dtype.np)
+        exact = where(exact.isnan(), _standing(known.to(dtypes.complex128), exact), exact)
+        change = (shown - exact).abs() > small
+        return where(is_finite(known, exact) & change, shown, exact)
+
+
+def _standing(near: Any, exact: Any) -> Any:
+    """What stands for an exact derivative that is undefined: ∞ or -∞ for c (iδ)⁻ᵐ, where c is
+    real; 0 for what is finite, and NaN if that is no real number.
+
+    The size of such a number tells m, and m how far i⁻ᵐ turned c. A factor |c| that is not 1 makes
+    a wrong m, and a right angle of error only if it is as large as 1/δ.
+    """
+    where, small = packet("where"), infinitesimal(exact.dtype.np)
+    finite, size = is_finite(near, exact), near.abs()
+    orders = size.masked_fill(finite, 1).log() / -math.log(small)
+    sign = (near.angle() + 0.5 * math.pi * orders).cos().sign()
+    aside = near.imag.abs()
+    known = where(finite, aside < math.sqrt(small) + size / 1024, aside * 1024 > size)
+    infinite = (sign * math.inf).masked_fill(finite, 0)
+    return infinite.masked_fill(~known, math.nan).to(exact.dtype)
+
+
+def _as_real(near: Any, exact: Any) -> Any:
+    """What is near a real tensor without what is infinitely small."""
+    return near if near.dtype is exact.dtype else near.to(exact.dtype)
+
+
+def is_finite(near: Any, exact: Any) -> Any:
+    """Which elements stay finite as δ goes to 0."""
+    return near.detach().abs() < 1 / math.sqrt(infinitesimal(exact.dtype.np))
+
+
+_SMALL = 1024  # multiples of δ up to this one are infinitely small
+
+
+def infinitely_small(dtype: np.dtype[Any]) -> float:
+    """What is no larger is infinitely small: a multiple of δ, and of δ² in a real part of iδ."""
+    small = infinitesimal(dtype)
+    return _SMALL * (small if dtype.kind == "c" else small * small)
+
+
+# ---- leaving a transform ------------------------------------------------------------------------
+
+
+def settle(tensor: Any, derivative: bool) -> Any:
+    """What a function's value or derivative is outside the transform that computed it."""
+    if isinstance(tensor, Tensor) and is_limit(tensor):
+        return packet("_settle")(tensor, derivative)
+    return tensor
+
+
+def ordinary(tensor: Any) -> Any:
+    """A tensor without what is beside its kink: its value, with its history and tangent."""
+    if not _is_of_limits(tensor):
+        return tensor
+    near, *exact = tensor.beside
+    made = _like(_as_real(near, tensor), tensor.value)
+    for dual in exact:
+        made.beside = _like(made.beside, standard_part(dual.beside, [near.beside]).value)
+    return made

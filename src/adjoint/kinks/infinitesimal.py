@@ -1,0 +1,54 @@
+"""A number that stands for an infinitely small one, kept apart from finite ones: iδ.
+
+δ is a power of two, so dividing by it and multiplying with it rounds nothing; and what is added to
+a finite number stands beside it in the imaginary part, where it keeps all its digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy._core.multiarray import count_nonzero  # without NumPy's wrapper around it
+
+_FEW = 2048  # elements up to which counting is quicker than a reduction
+
+
+class Kinks:
+    """What this process has met: see Note [Kinks] in homes/limits.py."""
+
+    met: bool = False  # whether there ever was a tensor that came from a kink
+
+
+kinks = Kinks()
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def infinitesimal(dtype: np.dtype[Any]) -> float:
+    """δ in the precision of a dtype: a number of complex64, too, if it is less than float64."""
+    return 2.0**-200 if dtype.char in "dD" else 2.0**-100
+
+
+def nearby(values: Array) -> Array:
+    """The same numbers as complex ones, with iδ in place of 0.
+
+    >>> nearby(np.array([0.0, 2.0])) == [2**-200 * 1j, 2]
+    array([ True,  True])
+    """
+    return np.where(values == 0, np.complex128(1j * infinitesimal(values.dtype)), values)
+
+
+def meets_zero(values: Array) -> bool:
+    """Whether there is a 0 among real numbers; complex ones have no kink.
+
+    >>> meets_zero(np.array([np.nan, 0.0, -1.0]))
+    True
+    """
+    if values.dtype.kind == "c":
+        return False
+    if values.size <= _FEW:
+        return bool(count_nonzero(values) < values.size)
+    if values.dtype.char in "fd" and np.fmin.reduce(values, None) > 0:  # the quickest way to see it
+        return False
+    return bool((values == 0).any())

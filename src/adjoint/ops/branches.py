@@ -1,0 +1,46 @@
+"""Where operators have a kink: which calls, and which argument is then approached from above.
+
+An operator with the column `above` has a branch point where that argument is 0, as √x has. There x
+becomes `_above(x)`, a tensor from a kink: Note [Kinks] in limits.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.remembering import remembered
+from adjoint.ops import binding
+from adjoint.ops.kinks import is_limit
+from adjoint.ops.operator import Operator, packet
+from adjoint.table import formula as language
+from adjoint.table.rows import Row
+
+
+def from_above(op: Operator, values: list[Any]) -> list[Any]:
+    """Arguments of an operator, at a branch point with one infinitely little above 0 beside it."""
+    name = op.row.texts.get("above")
+    if name is None or not at_kink(op, values):
+        return values
+    place = op.schema.names.index(name)
+    given = values[place]
+    if not given.is_floating_point() or is_limit(given):  # it may be near another number already
+        return values
+    return [*values[:place], packet("_above")(given), *values[place + 1 :]]
+
+
+def at_kink(op: Operator, values: list[Any]) -> bool:
+    """Whether an operator with these arguments has a kink where it is 0: norms with p = 2 have."""
+    if "kink" not in op.row.texts:
+        return False
+    test, places = _kink(op.row)
+    return bool(test(*[values[i] for i in places]))
+
+
+@remembered
+def _kink(row: Row) -> tuple[Callable[..., Any], tuple[int, ...]]:
+    """The condition of the column `kink` as a function, and the places of its arguments."""
+    condition = language.parse(row.texts["kink"], row.place("kink"), set())
+    names = tuple(sorted(condition.names & set(row.schema.names)))
+    test = binding.bind(condition, "kink", names, raw=False, key=row.prepared_key("kink"))
+    return test, tuple(row.schema.names.index(n) for n in names)

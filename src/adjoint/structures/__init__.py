@@ -1,0 +1,1 @@
+"""Index structure without values: patterns of sparse tensors, sizes of nested ones."""

@@ -1,0 +1,98 @@
+"""Where the gradients of a backward pass end: in `.grad` of leaves, or in the hands of the caller.
+
+A leaf with hooks is given its gradient as soon as that is complete, so that a hook can use it and
+drop it while the pass goes on; all others at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from adjoint.core.errors import GradError
+from adjoint.tape import hooks, leaves, paths, structural_zeros
+from adjoint.tape.hooks import as_tensor
+from adjoint.tensor.nodes import CLOSED, Leaf, Node, key
+
+
+class Ends:
+    """The gradients that have arrived at the end of a pass."""
+
+    __slots__ = ("captures", "create_graph", "grads", "near", "pending")
+
+    def __init__(self, captures: Iterable[Any] | None, create_graph: bool) -> None:
+        # the gradients of these edges, by (node, output); None: into `.grad` of all leaves
+        self.captures = None if captures is None else dict.fromkeys(map(key, captures))
+        self.create_graph = create_graph
+        self.grads: dict[Leaf, Any] = {}
+        self.pending: dict[Leaf, int] = {}  # of leaves with hooks: gradients that are still to come
+        self.near: Any = None  # the home of nodes near a kink, if the pass met one
+
+    def watch(self, roots: list[Any], needed: set[Any] | None) -> None:
+        """Count the gradients that leaves with hooks will get."""
+        uses = paths.uses(roots, needed)
+        self.pending = {n: c for n, c in uses.items() if type(n) is Leaf and n.hooks}
+
+    def check(self, leaf: Leaf) -> None:
+        """Raise if a leaf of a transform that has ended is reached by another pass."""
+        if leaf.closed == CLOSED and (self.captures is None or (leaf, 0) not in self.captures):
+            raise GradError(_CLOSED)
+
+    def capture(self, node: Node, grad: Any) -> None:
+        """Keep the gradients of a node's outputs that were asked for."""
+        if not self.captures:
+            return
+        grads = [grad] if node.outputs is None else grad
+        for number, value in enumerate(grads):
+            if (node, number) in self.captures:
+                self.captures[node, number] = structural_zeros.clean(value)
+
+    def captured(self, edge: Any) -> Any:
+        """The gradient of an edge that was asked for, or None."""
+        assert self.captures is not None
+        grad = self.captures[key(edge)]
+        if self.near is not None and grad is not None and type(edge) is not Leaf:
+            grad = self.near.shown(grad)
+        return as_tensor(grad)
+
+    def count_down(self, edges: Sequence[Any]) -> None:
+        """Settle the leaves with hooks that have got the last of their gradients."""
+        for leaf in edges:
+            left = self.pending.get(leaf)
+            if left == 1:
+                del self.pending[leaf]
+                if leaf in self.grads:
+                    self._settle(leaf)
+            elif left is not None:
+                self.pending[leaf] = left - 1
+
+    def settle(self) -> None:
+        """Hand all leaves their gradients, which are complete."""
+        for leaf in list(self.grads):
+            self._settle(leaf)
+
+    def _settle(self, leaf: Leaf) -> None:
+        grad, on = self.grads.pop(leaf), leaf.hooks
+        if self.near is not None:
+            grad = self.near.shown(grad)
+        if on is not None:
+            grad = hooks.on_tensor(on.on_tensor, grad)
+        if self.captures is not None:
+            if (leaf, 0) in self.captures:
+                self.captures[leaf, 0] = leaves.lying_as(leaf.tensor(), grad)
+            return
+        if on is not None and on.before:
+            (grad,) = hooks.on_all(on.before, [grad])
+        tensor = leaf.tensor()
+        if tensor is None or grad is None:
+            return
+        leaves.add_to_grad(tensor, grad, self.create_graph)
+        if on is not None:
+            hooks.on_accumulated(leaf, tensor)
+            hooks.after(on.after, (), grad)
+
+
+_CLOSED = (
+    "backward: a tensor made inside grad or vjp is differentiated after it ended. Return it from "
+    "the function (has_aux=True for values that are not differentiated) instead of keeping it."
+)

@@ -1,0 +1,80 @@
+"""Bringing a gradient to the shape and dtype of the value it belongs to.
+
+Broadcasting is undone by summing, a complex gradient of a real value keeps its real part. Formulas
+never do this; the engine does it for every gradient that it passes on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import of
+from adjoint.core.errors import ShapeError
+from adjoint.core.promotion import converted
+from adjoint.core.shapes import show
+from adjoint.elements.sums import summed
+from adjoint.tape.diagnostics import context
+from adjoint.tensor.nodes import Leaf
+
+ndarray = np.ndarray
+
+
+def fit_value(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:
+    """Bring a gradient, array or tensor, to a shape and dtype; `target` is named in errors."""
+    if type(grad) is ndarray:
+        if grad.shape != shape:
+            grad = _sum_to(grad, shape, target)
+        if grad.dtype is not dtype and grad.dtype != dtype:
+            grad = _cast(grad, dtype)
+        return grad
+    if isinstance(grad, np.generic):
+        return fit_value(np.asarray(grad), shape, dtype, target)
+    if type(target) is not Leaf:  # leaves alone get sparse gradients
+        grad = dense(grad)
+    return fit_tensor(grad, shape, dtype)
+
+
+def dense(grad: Any) -> Any:
+    """A gradient as an ordinary tensor, if it is a tensor of another kind; or None."""
+    home = getattr(grad, "home", None)
+    return grad if home is None else home.plain_gradient(grad)
+
+
+def fit(grad: Any, like: Any) -> Any:
+    """Bring a gradient tensor to the shape and dtype of a tensor."""
+    return fit_tensor(grad, like.shape, like.value.dtype)
+
+
+def fit_tensor(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """As `fit_value`, by operators that can be differentiated."""
+    if tuple(grad.shape) != tuple(shape):
+        grad = grad.sum_to_size(shape)
+    wanted = dtype if hasattr(dtype, "is_complex") else of(dtype)
+    if grad.dtype is not wanted:
+        grad = grad.real if grad.is_complex() and not wanted.is_complex else grad
+        grad = grad.to(wanted)
+    return grad
+
+
+def _sum_to(grad: Any, shape: tuple[int, ...], target: Any) -> Any:
+    extra = grad.ndim - len(shape)
+    if extra < 0 or any(
+        s not in (1, g) for s, g in zip(shape, grad.shape[max(extra, 0) :], strict=True)
+    ):
+        raise ShapeError(
+            f"backward made a gradient of shape {show(grad.shape)} for a value of shape "
+            f"{show(shape)} ({context(target)})"
+        )
+    axes = (
+        *range(extra),
+        *(i + extra for i, s in enumerate(shape) if s == 1 and grad.shape[i + extra] != 1),
+    )
+    return summed(grad, axes).reshape(shape)
+
+
+def _cast(grad: Any, dtype: Any) -> Any:
+    if grad.dtype.kind == "c" and dtype.kind != "c":
+        grad = grad.real
+    return converted(grad, dtype)

@@ -1,0 +1,1 @@
+"""C compilers, flags, objects on disk, and builds in the background."""
