@@ -10,7 +10,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n au
 # make fuzz: how long each campaign runs, and from which seed
 SECONDS_EACH ?= 600
 SEED ?= 0
-CAMPAIGNS := $(filter-out __init__ campaign test_campaigns,$(basename $(notdir $(wildcard tests/fuzz/*.py))))
+CAMPAIGNS := $(filter-out __init__ campaign test_campaigns,$(basename $(notdir $(wildcard tests/campaigns/*.py))))
 
 # make array-api: where github.com/data-apis/array-api-tests was cloned to, with its submodule and its requirements
 SUITE ?= ../array-api-tests
@@ -42,7 +42,7 @@ array-api: $(VENV)/.test  ## the array API standard's own tests, from a clone of
 
 fuzz: $(VENV)/.test $(VENV)/.oracle  ## random checks at length: ten minutes of each campaign (SECONDS_EACH, SEED)
 	for campaign in $(CAMPAIGNS); do \
-	  echo $$campaign; $(BIN)/python -m tests.fuzz.$$campaign --seconds $(SECONDS_EACH) --seed $(SEED) || exit 1; \
+	  echo $$campaign; $(BIN)/python -m tests.campaigns.$$campaign --seconds $(SECONDS_EACH) --seed $(SEED) || exit 1; \
 	done
 
 certify: $(VENV)/.certify  ## measure every row against proven truths, compare with the ledger, write it

@@ -17,7 +17,10 @@ from tests import tables
 
 os.environ.setdefault("ADJOINT_NATIVE", "wait")  # every run computes alike
 gc.set_threshold(20_000)  # looking after every 700 objects is a twentieth of the time of laws
-collect_ignore_glob = ["programs/*", "data/*"]  # run by test_torch_programs.py, with another torch
+collect_ignore_glob = [
+    "programs/*",
+    "data/*",
+]  # run by doors/test_torch_programs.py, with another torch
 
 
 @pytest.fixture(autouse=True)

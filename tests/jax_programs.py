@@ -1,9 +1,9 @@
 """Programs as users of JAX write them, after the idioms of its documentation.
 
 Each takes the modules that its import lines would name, `jax`, `jax.numpy` and `jax.jit`, and
-returns numbers. tests/test_jax_idioms.py runs them with adjoint in their place and compares with
-the numbers that JAX gave (tests/data/jax_idioms.json); `python -m tests.jax_programs`, where JAX is
-installed, computes those anew.
+returns numbers. tests/doors/test_jax_idioms.py runs them with adjoint in their place and compares
+with the numbers that JAX gave (tests/data/jax_idioms.json); `python -m tests.jax_programs`, where
+JAX is installed, computes those anew.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import itertools
 import json
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-STORED = Path(__file__).parent / "data" / "jax_idioms.json"
+from tests import DATA
+
+STORED = DATA / "jax_idioms.json"
 PROGRAMS: dict[str, Callable[..., Any]] = {}
 
 

@@ -1,7 +1,7 @@
 """Plain NumPy programs, as people write them: each is a function of one array that gives a number.
 
-They know nothing of `adjoint`. `tests/test_numpy_programs.py` compares what they give under every
-transform with what they give for NumPy's own arrays.
+They know nothing of `adjoint`. `tests/doors/test_numpy_programs.py` compares what they give under
+every transform with what they give for NumPy's own arrays.
 """
 
 from __future__ import annotations

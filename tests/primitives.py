@@ -7,11 +7,10 @@ The names come from the table; the reasons are here. A test compares the page wi
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from adjoint.graph.passes.decompose import primitives
+from tests import ROOT
 
-PAGE = Path(__file__).parent.parent / "docs" / "primitives.md"
+PAGE = ROOT / "docs" / "primitives.md"
 
 # Why a family has primitives at all; the reason of an operator that is not named below.
 FAMILIES: dict[str, str] = {

@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-FOLDER = Path(__file__).parent / "programs"
+from tests import TESTS
+
+FOLDER = TESTS / "programs"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
 # Random functions and how NumPy draws the same: from a stream of its own for each name, so that
 # libraries may draw seeds in between.

@@ -1,4 +1,4 @@
-"""A user's code for type checkers: `tests/test_types.py` runs basedpyright on it.
+"""A user's code for type checkers: `tests/stubs/test_types.py` runs basedpyright on it.
 
 Every line passes but those that end in `# error: rule`, each of which must be exactly that error.
 """

@@ -27,7 +27,9 @@ def answer(call: Any) -> Any:
 def test_pairs_are_promoted_as_in_pytorch(a: str, b: str) -> None:
     ours = answer(lambda: ad.promote_types(getattr(ad, a), getattr(ad, b)).name)
     theirs = answer(lambda: str(torch.promote_types(getattr(torch, a), getattr(torch, b)))[6:])
-    if theirs == "refused":  # of wide unsigned integers we promote more: tests/test_unsigned.py
+    if (
+        theirs == "refused"
+    ):  # of wide unsigned integers we promote more: tests/operators/test_unsigned.py
         assert ours == "refused" or not {"uint16", "uint32", "uint64"}.isdisjoint((a, b))
     else:
         assert ours == theirs

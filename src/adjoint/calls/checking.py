@@ -2,9 +2,9 @@
 
 `check_text` raises one `TableError` with all mistakes of a row, each on a line with
 `file:line:column`; `check_functions` then writes and compiles every function of the row.
-Rows of users are checked when `ad.library` reads them, ours by `tests/test_table.py`, so that a row
-that passed works as far as its text tells: no misspelt name is found at the first backward, and no
-derivative is zero because nobody wrote it.
+Rows of users are checked when `ad.library` reads them, ours by `tests/table/test_table.py`, so that
+a row that passed works as far as its text tells: no misspelt name is found at the first backward,
+and no derivative is zero because nobody wrote it.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@
     adjoint check --family linalg --seed 7
     adjoint check --library mine.yaml --kernels mine.py    all rows of the file
 
-The laws and samples are those of tests/test_laws.py. A pointwise row of your own has samples by its
-schema and its column `domain`, any other row the common shapes that it accepts; `mine.py` can hold
-better ones (`adjoint.testing.sampler`). The error shown of a law is the nearest to its tolerance.
+The laws and samples are those of tests/laws/test_laws.py. A pointwise row of your own has samples
+by its schema and its column `domain`, any other row the common shapes that it accepts; `mine.py`
+can hold better ones (`adjoint.testing.sampler`). The error shown of a law is the nearest to its
+tolerance.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ A sparse tensor has two parts: a `Pattern`, integers that are known (structures/
 values, an ordinary tensor. So its home stands above all transforms: an operator on a sparse tensor
 becomes a few operators on values, which grad, jvp, vmap, trace and the compiler see as any others.
 It follows that derivatives of every order and in both modes exist without rules of their own, and
-that the gradient of a sparse tensor has its pattern. To transforms it is a container (pytree) of values.
+that the gradient of a sparse tensor has its pattern. To transforms it is a container (pytree) of
+values.
 What an operator does is in the column `layouts:` of its row: a function of decompositions/sparse/,
 or a word (below) if it leaves zeros zero and runs on values alone; a row without it runs its
 decomposition. The rest says so, and advises to_dense(). Sparse tensors have a class of their own,

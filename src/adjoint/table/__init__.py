@@ -2,7 +2,7 @@
 
 Files are indexed by a scan for `- name:` lines, and a row is parsed when it is first asked for, so
 that importing the package costs milliseconds. Users' own tables are read as a whole by
-`adjoint/library.py`, ours by `tests/test_table.py`.
+`adjoint/library.py`, ours by `tests/table/test_table.py`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 `<family>.txt` has a block of lines for each operator of the family: `name: sentence`, then a
 doctest. The sentence may be missing where the row has a `doc`. A file is read when the help of one
 of its operators is (`ops/documentation.py`), so most processes read none.
-`tests/test_operator_examples.py` runs all of them; `python -m tests.operator_examples` fills in
-results.
+`tests/laws/test_operator_examples.py` runs all of them; `python -m tests.operator_examples` fills
+in results.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Operators that read one triangle of a Hermitian matrix have the gradient in the space of such
 matrices (Note [Hermitian arguments] in table/linalg.yaml), which differences in single elements do
-not see: their samples are marked `kink`, and tests/test_linalg.py checks them through a symmetric
-argument.
+not see: their samples are marked `kink`, and tests/operators/test_linalg.py checks them through a
+symmetric argument.
 """
 
 from __future__ import annotations

@@ -344,7 +344,8 @@ def angles(make: Any) -> Samples:
     yield Sample(make(0, 2), make(0, 2), name="empty")
 
 
-# ---- vectors: real ones; tests/test_linalg.py has the complex ones, up to their phases --------
+# ---- vectors: real ones; tests/operators/test_linalg.py has the complex ones, up to their phases
+# --------
 
 
 @sampler("_linalg_eigh", "linalg_eigh")

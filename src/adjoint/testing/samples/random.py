@@ -175,7 +175,8 @@ def categories(make: Any) -> Samples:
 
 
 # A sampler that rejects is not continuous in its parameters for a given seed: `kink` leaves finite
-# differences out; those of the slopes (samples/special.py) and tests/test_random.py have them.
+# differences out; those of the slopes (samples/special.py) and tests/operators/test_random.py have
+# them.
 
 
 @sampler("_standard_gamma")

@@ -1,0 +1,102 @@
+"""Random matrices with clusters, zeros and huge ratios against numbers of 600 bits, to third order.
+
+A case is a function of `adjoint/testing/certificates/matrices.py` (decompositions, functions of
+eigenvalues and singular values that do not depend on the choice of vectors, determinants, inverses,
+factors, norms, exponentials), a random spectrum, and random vectors. Its derivatives along a
+direction, in compositions of modes and sometimes compiled, are compared with the truth. The unit is
+as much as the truth moves when the matrix is rounded: what is computed directly must be right
+within some hundred units, and what goes through eigenvalues or singular values that nearly
+coincide, or factors without full rank, must keep the digits of `DIGITS`. Where a function has no
+derivative nothing is asked.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+import adjoint as ad
+from adjoint.testing.certificates import matrices
+from tests.campaigns import campaign
+
+SIZE = 4
+MODES = ["".join(letters) for n in range(4) for letters in itertools.product("rf", repeat=n)]
+DIRECT = 1000.0  # units, in every order
+DIGITS = (11.0, 10.0, 7.0, 3.0)  # decimal ones that are kept through spectra, in each order
+SPECTRAL = {"linalg_eigh", "linalg_eigvalsh", "linalg_svd", "linalg_svdvals", "linalg_matrix_norm",
+            "linalg_cond", "linalg_eig", "linalg_eigvals", "sl.sqrtm", "sl.logm"}  # fmt: skip
+EPS = float(np.finfo(np.float64).eps)
+
+
+def check(seed: int) -> int:
+    rng = np.random.default_rng(seed)
+    function = matrices.functions()[rng.integers(len(matrices.functions()))]
+    values = spectrum(rng, function)
+    x, w, e, known = matrices.case(function, values, "float64", seed)
+    modes = list(dict.fromkeys(["", *rng.choice(MODES, 4)]))
+    means = "compiled" if seed % 16 == 0 else "eager"
+    for mode in modes:
+        found = float(run(function, mode, means)(x, w, e))
+        order = len(mode)
+        cell = matrices.compared(found, known, order, "")
+        assert cell.error <= allowed(function, order), (
+            f"{function.title}, spectrum {values}\n  {means} {mode or 'value'}: {found!r}, "
+            f"truth {known.values[order]!r}, {cell.error:.3g} units of {known.units[order]:.3g}"
+        )
+    return len(modes)
+
+
+def run(function: matrices.Function, mode: str, means: str) -> Any:
+    """A derivative of the function along a direction."""
+
+    def derivative(x: Any, w: Any, e: Any) -> Any:
+        return matrices.derivative(lambda y: function.ours(y, w), mode, e)(x)
+
+    return ad.compile(derivative) if means == "compiled" else derivative
+
+
+def allowed(function: matrices.Function, order: int) -> float:
+    """How many units an error may have."""
+    through = function.operator in SPECTRAL or function.name == "Q R by qr"
+    return 10.0 ** -DIGITS[order] / EPS if through else DIRECT
+
+
+def spectrum(rng: Any, function: matrices.Function) -> list[float]:
+    """Values far apart, in clusters of any width, zero, or many powers of ten apart, as far as the
+    function is smooth there."""
+    if "all" not in function.spectra:
+        return matrices.spectrum(str(rng.choice(function.spectra)), _gap(rng))
+    kinds = ["far", "cluster", "cluster", "pairs"]
+    kinds += ["zeros", "ratios", "near zero"] if "zeros" in function.spectra else []
+    if function.operator in ("linalg_eig", "linalg_eigvals"):  # clusters are nearly defective
+        kinds = ["far"]
+    kind = rng.choice(kinds)
+    apart = 0.5 + np.arange(SIZE) + rng.uniform(-0.3, 0.3, SIZE)
+    return _spread(rng, str(kind), apart).tolist()
+
+
+def _spread(rng: Any, kind: str, apart: Any) -> Any:
+    if kind == "far":
+        return apart
+    if kind == "cluster":
+        size = int(rng.integers(2, SIZE + 1))
+        near = apart[0] * (1 + _gap(rng) * rng.uniform(-1, 1, size))
+        return np.concatenate((near, apart[size:]))
+    if kind == "pairs":
+        return np.repeat(apart[:2], 2) * (1 + _gap(rng) * rng.uniform(-1, 1, SIZE))
+    if kind == "zeros":
+        zeros = int(rng.integers(1, SIZE))
+        return np.concatenate((np.zeros(zeros), apart[zeros:]))
+    if kind == "near zero":
+        return np.concatenate((_gap(rng) * rng.uniform(0, 1, 2), apart[2:]))
+    return 10.0 ** rng.uniform(-12, 0, SIZE)
+
+
+def _gap(rng: Any) -> float:
+    return 0.0 if rng.random() < 0.2 else 10.0 ** rng.uniform(-16, -1)
+
+
+if __name__ == "__main__":
+    campaign.main(check)

@@ -1,0 +1,169 @@
+"""Imports go down only, and the lower layers keep to what they may use."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests import SOURCE
+
+EAGER = ("tensor", "tape", "homes", "calls")  # from the lowest
+# what a layer may import of ours, beside itself; nothing else
+BELOW: dict[str, tuple[str, ...]] = {
+    "core": (),
+    "structures": ("core",),
+    "kinks": ("core",),
+    "table": ("core",),
+    "checks": ("core",),
+    "toolchain": ("core", "_version"),
+    "c_kernels": ("core", "checks", "toolchain"),
+    "kernels": ("core", "checks", "structures", "kinks", "c_kernels"),
+    "elements": ("core", "table", "c_kernels"),
+    "ops": ("core", "structures", "table"),
+    "formulas": ("core", "checks", "ops"),
+    "shapes": ("core", "checks", "kinks"),
+    "batching": ("core", "checks", "ops"),
+    "decompositions": ("core", "checks", "structures", "kinks", "ops"),
+    "tensor": ("core", "table", "checks", "elements", "ops"),
+    "tape": ("core", "table", "elements", "ops", "tensor"),
+    "homes": ("core", "structures", "kinks", "table", "ops", "tensor", "tape"),
+    "calls": ("core", "table", "elements", "ops", *EAGER),
+    "transforms": ("core", "table", "ops", "batching", *EAGER),
+    "graph": ("core", "table", "checks", "ops", *EAGER, "transforms"),
+    "compiler": (
+        *("core", "table", "checks", "elements", "ops", *EAGER, "transforms", "graph"),
+        *("toolchain", "c_kernels"),
+    ),
+    "autograd": ("core", "ops", *EAGER, "transforms", "absent", "legacy"),
+    "nn": ("core", "checks", "ops", *EAGER, "compiler", "func", "absent"),
+    "optim": (
+        *("core", "toolchain", "kernels", "elements", "ops", *EAGER, "transforms", "graph"),
+        *("compiler", "nn"),
+    ),
+    "amp": ("core", *EAGER, "absent"),
+    "backends": ("core", "kernels", "toolchain", "absent"),
+    "distributions": ("core", "ops", *EAGER, "transforms", "graph"),
+    "numpy": (
+        *("core", "checks", "ops", *EAGER, "transforms", "functions", "exchange", "doors"),
+        "absent",
+    ),
+    "scipy": ("core", "graph", "transforms", *EAGER, "doors", "numpy", "absent"),
+    "serialization": ("core", *EAGER, "nn", "sparse"),
+    "array_api": ("core", "ops", *EAGER, "exchange", "functions", "doors", "numpy", "_version"),
+    "utils": ("core", "ops", *EAGER, "transforms", "exchange", "absent"),
+}
+NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
+
+
+def imports_of(path: Path) -> list[tuple[str, int]]:
+    """What a module imports when it runs; names that only the type checker needs do not count."""
+    found: list[tuple[str, int]] = []
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == "adjoint":
+                found += [(f"adjoint.{a.name}", node.lineno) for a in node.names]
+            else:
+                found.append((node.module, node.lineno))
+        elif isinstance(node, ast.Import):
+            found += [(a.name, node.lineno) for a in node.names]
+    return found
+
+
+@pytest.mark.parametrize("layer", BELOW)
+def test_imports_go_down(layer: str) -> None:
+    allowed = {layer, *BELOW[layer]}
+    wrong = []
+    for path in (SOURCE / layer).rglob("*.py"):
+        for module, line in imports_of(path):
+            parts = module.split(".")
+            if parts[0] == "adjoint" and len(parts) > 1 and parts[1] not in allowed:
+                wrong.append(f"{path.relative_to(SOURCE)}:{line} imports {module}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("layer", NO_NUMPY)
+def test_rules_use_operators_only(layer: str) -> None:
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{line}"
+        for path in (SOURCE / layer).rglob("*.py")
+        for module, line in imports_of(path)
+        if module.split(".")[0] in ("numpy", "scipy")
+    ]
+    assert wrong == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []
+
+
+def test_our_own_modules_are_not_imported_inside_functions() -> None:
+    inside = []
+    for path in SOURCE.rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                for node in ast.walk(function):
+                    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                        "adjoint"
+                    ):
+                        inside.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    assert inside == []
+
+
+def test_what_may_be_locked_in_a_child_process_is_not_used() -> None:
+    """core/threads.py makes the locks; functools.cached_property has one of its own."""
+    wrong = [
+        f"{path.relative_to(SOURCE)} uses {name}"
+        for path in SOURCE.rglob("*.py")
+        for name in (
+            "functools.cached_property",
+            "functools import cached_property",
+            "threading.Lock(",
+            "threading.RLock(",
+        )
+        if name in path.read_text() and path != SOURCE / "core" / "threads.py"
+    ]
+    assert wrong == []
+
+
+def test_modules_are_imported_by_one_thread_at_a_time() -> None:
+    """Inside functions `core/importing.py` imports ours, and `Lazy` those of others."""
+    asking = [
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if "import_module" in path.read_text()
+    ]
+    assert sorted(asking) == ["core/importing.py", "core/lazy.py"]
+
+
+def test_a_tensor_never_changes_its_class() -> None:
+    """A tensor that becomes one of a transform gets another home."""
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in SOURCE.rglob("*.py")
+        if "nn" not in path.parts  # modules, which are no tensors, do: lazy.py, parametrize.py
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr == "__class__"
+        and isinstance(node.ctx, ast.Store)
+    ]
+    assert wrong == []
+
+
+def test_only_modules_of_others_are_loaded_lazily() -> None:
+    wrong = [
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if 'Lazy("adjoint' in path.read_text()
+    ]
+    assert wrong == []

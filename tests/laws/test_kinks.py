@@ -1,0 +1,315 @@
+"""At a kink derivatives are those of the same function infinitely near it, in every mode.
+
+What is infinitely small is kept apart from finite numbers: where a polynomial or exp of a length
+takes 1 from 1, the part that is left has all its digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from tests.operators.test_linalg import SECOND_ORDER
+
+Function = Callable[[Any], Any]
+
+ROOT3, ROOT5 = math.sqrt(3), math.sqrt(5)
+POINT = np.array([0.5, -2.0])
+I = np.eye(2)
+softplus = ad.nn.functional.softplus
+
+
+def distance(x: Any) -> Any:
+    return (x - ad.tensor(POINT).to(x.dtype)).norm()
+
+
+def distance_by_cdist(x: Any) -> Any:
+    return ad.cdist(x[None], ad.tensor(POINT[None]).to(x.dtype))[0, 0]
+
+
+def matern3(r: Any) -> Any:
+    return (1 + ROOT3 * r) * ad.exp(-ROOT3 * r)
+
+
+def matern5(r: Any) -> Any:
+    return (1 + ROOT5 * r + 5 / 3 * r * r) * ad.exp(-ROOT5 * r)
+
+
+# A function, a place, and its Hessian there.
+CASES: dict[str, tuple[Function, Any, Any]] = {
+    "matern 3/2": (lambda x: matern3(distance(x)), POINT, -3 * I),
+    "matern 5/2": (lambda x: matern5(distance(x)), POINT, -5 / 3 * I),
+    "matern 5/2 of cdist": (lambda x: matern5(distance_by_cdist(x)), POINT, -5 / 3 * I),
+    "matern 3/2, short": (lambda x: matern3(distance(x) * 1e5), POINT, -3e10 * I),
+    "rational": (lambda x: 1 / (1 + distance(x) ** 2), POINT, -2 * I),
+    "cos": (lambda x: distance(x).cos(), POINT, -I),
+    "log1p": (lambda x: distance(x).log1p() - distance(x), POINT, -I),
+    "norm inside a polynomial": (lambda x: (x.norm() + 1) ** 2 - 2 * x.norm(), 0 * POINT, 2 * I),
+    "norm of norms": (lambda x: ad.stack([x.norm(), x.norm()]).norm() ** 2, 0 * POINT, 4 * I),
+    "abs": (lambda x: (x.abs() ** 2).sum(), 0 * POINT, 2 * I),
+    "abs by abs": (lambda x: (x.abs() * x.abs()).sum(), 0 * POINT, 2 * I),
+    "norm of abs": (lambda x: x.abs().norm() ** 2, 0 * POINT, 2 * I),
+    "cosh of abs": (lambda x: x.abs().cosh().sum(), 0 * POINT, I),
+    "without complex kernels": (
+        lambda x: (2 * softplus(x.abs()) - x.abs()).sum(),
+        0 * POINT,
+        I / 2,
+    ),
+    "log cosh": (lambda x: (x.abs() + softplus(-2 * x.abs())).sum(), 0 * POINT, I),
+    "complex abs": (lambda x: ad.complex(x[0], x[1]).abs() ** 2, 0 * POINT, 2 * I),
+    "power of a spectrum": (lambda x: (ad.fft.fft(x).abs() ** 2).sum(), 0 * POINT, 4 * I),
+    "hypot": (lambda x: (1 + ad.hypot(x[0], x[1])).log() - ad.hypot(x[0], x[1]), 0 * POINT, -I),
+    "std": (lambda x: (1 + x.std()) ** 2 - 2 * x.std(), 0 * POINT + 1, 2 * I - 1),
+}
+
+
+def on_the_tape(f: Function, x: Any) -> Any:
+    y = x.clone().requires_grad_()
+    (first,) = ad.autograd.grad(f(y), [y], create_graph=True)
+    return ad.stack([ad.autograd.grad(g, [y], retain_graph=True)[0] for g in first])
+
+
+WAYS: dict[str, Callable[[Function, Any], Any]] = {
+    **{name: lambda f, x, way=way: way(f)(x) for name, way in SECOND_ORDER.items()},
+    "tape": on_the_tape,
+    "compiled": lambda f, x: ad.compile(ad.hessian(f))(x),
+    "traced": lambda f, x: ad.trace(ad.hessian(f), x)(x),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", CASES)
+def test_second_derivatives_at_a_kink_are_those_near_it(name: str, way: str, dtype: str) -> None:
+    f, at, true = CASES[name]
+    x = ad.tensor(at, dtype=getattr(ad, dtype))
+    found = WAYS[way](f, x)
+    assert found.dtype is x.dtype
+    tolerance = 1e-12 if dtype == "float64" else 1e-5
+    np.testing.assert_allclose(found.numpy(), true, tolerance, tolerance * np.abs(true).max())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_infinite_leaves_the_rest_as_it_is(way: str) -> None:
+    """The Hessian of ‖x‖ is infinite at 0: as the subgradient it is 0 there, x₀x₂ has its own."""
+    f = lambda x: x[:2].norm() + (x**3).sum() + x[0] * x[2]
+    found = WAYS[way](f, ad.tensor([0.0, 0.0, 1.0], dtype=ad.float64))
+    assert found.tolist() == [[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 6.0]]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_small_derivative_is_not_taken_for_an_infinitely_small_one(way: str, dtype: str) -> None:
+    scale = 1e-100 if dtype == "float64" else 1e-34
+    f = lambda x: scale * x.norm() ** 2 + (scale * x[0] * x[1]).sum()
+    found = WAYS[way](f, ad.zeros(2, dtype=getattr(ad, dtype)))
+    true = scale * np.array([[2, 1], [1, 2]])
+    np.testing.assert_allclose(found.numpy(), true, 1e-6)
+
+
+def test_a_zero_beside_a_number_costs_no_digits_of_the_slope_of_abs() -> None:
+    x = ad.tensor([0.998046875, 0.0, 4e-81], dtype=ad.float64)
+    slope = ad.grad(lambda x: (0.5 * x.abs()).sum())
+    np.testing.assert_array_equal(slope(x).numpy(), [0.5, 0.0, 0.5])
+    np.testing.assert_array_equal(ad.grad(lambda x: slope(x).sum())(x).numpy(), [0, 0, 0])
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_derivatives_of_a_length_keep_their_digits_where_one_element_is_large(mode: str) -> None:
+    """√(x² + 1/16): 1/16 (x² + 1/16)^(-3/2), and the slope -3/16 x (x² + 1/16)^(-5/2) of that."""
+    x = ad.tensor([3.0, 1e3, 3e9, -1e30], dtype=ad.float64)
+    slope = lambda g: (
+        ad.grad(lambda x: g(x).sum())
+        if mode == "reverse"
+        else lambda x: ad.jvp(g, (x,), (ad.ones_like(x),))[1]
+    )
+    length = lambda x: ad.linalg_vector_norm(ad.stack([x, 0 * x + 0.25]), 2, (0,))
+    cosine = lambda x: ad.nn.functional.cosine_similarity(
+        ad.stack([x, 0 * x + 0.25]), ad.tensor([[1.0], [0.0]], dtype=ad.float64), 0
+    )
+    size = np.hypot(x.numpy(), 0.25)
+    bend, change = size**-3.0 / 16, -3 / 16 * x.numpy() * size**-5.0
+    np.testing.assert_allclose(slope(slope(length))(x).numpy(), bend, rtol=2e-15)
+    np.testing.assert_allclose(slope(slope(slope(length)))(x).numpy(), change, rtol=4e-15)
+    for found in (slope(cosine), ad.compile(slope(cosine))):
+        np.testing.assert_allclose(found(x).numpy(), bend, rtol=2e-15)
+
+
+# ---- roots: x is approached from above 0, where their slope is infinite --------------------------
+
+INFINITY = math.inf
+
+# A function, and its first and second derivative at 0; NaN where a graph of numbers cannot know it.
+ROOTS: dict[str, tuple[Function, float, float]] = {
+    "sqrt": (lambda x: x.sqrt(), INFINITY, -INFINITY),
+    "minus sqrt": (lambda x: -x.sqrt(), -INFINITY, INFINITY),
+    "sqrt and x": (lambda x: x.sqrt() + x, INFINITY, -INFINITY),
+    "exp of minus sqrt": (lambda x: (-x.sqrt()).exp(), -INFINITY, INFINITY),
+    "sqrt of sqrt": (lambda x: x.sqrt().sqrt(), INFINITY, -INFINITY),
+    "one over 1 and sqrt": (lambda x: 1 / (1 + x.sqrt()), -INFINITY, INFINITY),
+    "x sqrt": (lambda x: x * x.sqrt(), 0.0, INFINITY),
+    "x² sqrt": (lambda x: x * x * x.sqrt(), 0.0, 0.0),
+    "0 sqrt": (lambda x: 0 * x.sqrt(), 0.0, 0.0),
+    "square of sqrt": (lambda x: x.sqrt() ** 2, 1.0, math.nan),
+    "sqrt times sqrt": (lambda x: x.sqrt() * x.sqrt(), 1.0, math.nan),
+    "square of sqrt of a square": (lambda x: (x * x).sqrt() ** 2, 0.0, 2.0),
+    "cos of sqrt": (lambda x: x.sqrt().cos(), -0.5, math.nan),
+    "a root beside 1": (lambda x: (1 + x.sqrt()) ** 2 - 2 * x.sqrt(), 1.0, math.nan),
+    "infinite slopes that cancel": (lambda x: x.sqrt().exp() - x.sqrt(), 0.5, math.nan),
+    "matern 3/2 of a square": (lambda x: matern3((x * x).sqrt()), 0.0, -3.0),
+    "power 1/2": (lambda x: x**0.5, INFINITY, -INFINITY),
+    "power 3/2": (lambda x: x**1.5, 0.0, INFINITY),
+    "x power 1/2": (lambda x: x**0.5 * x, 0.0, INFINITY),
+    "square of power 1/2": (lambda x: (x**0.5) ** 2, 1.0, math.nan),
+    "powers 3/2 and 1/2": (lambda x: x**1.5 * x**0.5, 0.0, 2.0),
+}
+
+gradient = lambda f: ad.grad(lambda x: f(x).sum())
+pushed = lambda f: lambda x: ad.jvp(f, (x,), (ad.ones_like(x),))[1]
+
+
+def backward(f: Function, x: Any) -> Any:
+    y = x.clone().requires_grad_()
+    f(y).sum().backward()
+    return y.grad
+
+
+def backward_twice(f: Function, x: Any) -> Any:
+    y = x.clone().requires_grad_()
+    (first,) = ad.autograd.grad(f(y).sum(), [y], create_graph=True)
+    return ad.autograd.grad(first.sum(), [y])[0]
+
+
+def dual(f: Function, x: Any) -> Any:
+    with ad.autograd.forward_ad.dual_level():
+        y = f(ad.autograd.forward_ad.make_dual(x, ad.ones_like(x)))
+        return ad.autograd.forward_ad.unpack_dual(y).tangent
+
+
+FIRST: dict[str, Callable[[Function, Any], Any]] = {
+    "tape": backward,
+    "grad": lambda f, x: gradient(f)(x),
+    "jvp": lambda f, x: pushed(f)(x),
+    "dual": dual,
+    "vmap of grad": lambda f, x: ad.vmap(ad.grad(f))(x),
+    "grad of vmap": lambda f, x: gradient(ad.vmap(f))(x),
+    "traced": lambda f, x: ad.trace(gradient(f), x)(x),
+    "traced jvp": lambda f, x: ad.trace(pushed(f), x)(x),
+    "compiled": lambda f, x: ad.compile(gradient(f))(x),
+    "compiled jvp": lambda f, x: ad.compile(pushed(f))(x),
+    "backward of compiled": lambda f, x: backward(ad.compile(f), x),
+}
+SECOND: dict[str, Callable[[Function, Any], Any]] = {
+    "tape": backward_twice,
+    "reverse over reverse": lambda f, x: gradient(gradient(f))(x),
+    "forward over reverse": lambda f, x: pushed(gradient(f))(x),
+    "reverse over forward": lambda f, x: gradient(pushed(f))(x),
+    "forward over forward": lambda f, x: pushed(pushed(f))(x),
+    "traced": lambda f, x: ad.trace(gradient(gradient(f)), x)(x),
+    "compiled": lambda f, x: ad.compile(gradient(gradient(f)))(x),
+}
+
+
+def assert_like_at_zero(f: Function, way: Function, dtype: str, order: int, at_zero: float) -> None:
+    """Zeros have their derivative; other elements have that of a call without zeros."""
+    points = np.array([0.0, 4.0, 0.25, 0.0])
+    regular = np.array([1.0, 4.0, 0.25, 1.0])
+    found = way(f, ad.tensor(points, dtype=getattr(ad, dtype)))
+    assert found.dtype is getattr(ad, dtype)
+    derivative = gradient(f) if order == 1 else gradient(gradient(f))
+    true = derivative(ad.tensor(regular, dtype=ad.float64)).numpy()
+    true = np.where(points == 0, at_zero, true)
+    tolerance = 1e-12 if dtype == "float64" else 2e-5
+    np.testing.assert_allclose(found.numpy(), true, tolerance, tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("way", FIRST)
+@pytest.mark.parametrize("name", ROOTS)
+def test_first_derivatives_of_a_root_at_zero(name: str, way: str, dtype: str) -> None:
+    f, slope, _ = ROOTS[name]
+    assert_like_at_zero(f, FIRST[way], dtype, 1, slope)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("way", SECOND)
+@pytest.mark.parametrize("name", ROOTS)
+def test_second_derivatives_of_a_root_at_zero(name: str, way: str, dtype: str) -> None:
+    f, _, bend = ROOTS[name]
+    assert_like_at_zero(f, SECOND[way], dtype, 2, bend)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("way", FIRST)
+def test_zeros_in_a_large_array_have_their_derivative(way: str, dtype: str) -> None:
+    values = np.random.default_rng(0).uniform(0.1, 4, 20000)
+    values[::7], values[1] = 0, -1
+    with np.errstate(invalid="ignore"):
+        root = np.sqrt(values)
+        true = np.cos(root) - np.sin(root) * root / 2
+    x = ad.tensor(values, dtype=getattr(ad, dtype))
+    found = FIRST[way](lambda x: x * x.sqrt().cos(), x)
+    np.testing.assert_allclose(found.numpy(), true, 1e-12 if dtype == "float64" else 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("way", WAYS)
+def test_the_root_of_a_sum_of_squares_is_a_length(way: str, dtype: str) -> None:
+    x = ad.zeros(3, dtype=getattr(ad, dtype))
+    length = lambda x: (x * x).sum().sqrt()
+    np.testing.assert_allclose(WAYS[way](lambda x: length(x) ** 2, x).numpy(), 2 * np.eye(3), 1e-6)
+    found = WAYS[way](lambda x: matern3(length(x)), x)
+    np.testing.assert_allclose(found.numpy(), -3 * np.eye(3), 1e-6)
+
+
+@pytest.mark.parametrize("way", FIRST)
+def test_no_number_below_zero_has_a_root(way: str) -> None:
+    x = ad.tensor([0.0, -1.0, 4.0], dtype=ad.float64)
+    np.testing.assert_array_equal(FIRST[way](lambda x: x.sqrt() ** 2, x).numpy(), [1, math.nan, 1])
+
+
+@pytest.mark.parametrize("way", FIRST)
+def test_a_power_that_underflows_is_no_root_of_zero(way: str) -> None:
+    x = ad.tensor([1e-300, 4.0], dtype=ad.float64)
+    np.testing.assert_allclose(FIRST[way](lambda x: x**1.5, x).numpy(), [1.5e-150, 3.0], 1e-12)
+
+
+def test_the_root_of_whole_zeros_is_constant() -> None:
+    count = ad.tensor([0, 4])
+    assert ad.grad(lambda x: (x * count.sqrt()).sum())(ad.ones(2)).tolist() == [0.0, 2.0]
+    pushed_once = pushed(lambda x: x * count.sqrt())
+    assert pushed_once(ad.ones(2)).tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("way", ["tape", "grad", "traced", "compiled"])
+def test_a_write_in_place_goes_on_beside_a_root(way: str) -> None:
+    def f(x: Any) -> Any:
+        y = x.sqrt() * 1.0
+        y[0] = 3.0
+        return y * x
+
+    x = ad.tensor([0.0, 0.0, 4.0], dtype=ad.float64)
+    assert FIRST[way](f, x).tolist() == [3.0, 0.0, 3.0]
+
+
+@pytest.mark.parametrize("way", ["tape", "grad", "jvp", "traced", "compiled"])
+def test_what_is_not_selected_sees_no_infinite_slope(way: str) -> None:
+    x = ad.tensor([0.0, -1.0, 4.0], dtype=ad.float64)
+    assert FIRST[way](lambda x: x.relu().sqrt(), x).tolist() == [0.0, 0.0, 0.25]
+    assert FIRST[way](lambda x: ad.where(x > 0, x.sqrt(), 0 * x), x).tolist() == [0.0, 0.0, 0.25]
+
+
+def test_small_derivatives_stay_beside_elements_at_a_kink_in_programs() -> None:
+    """The third derivative of log(1 + x²) is about -12 x, however small x is."""
+    third = ad.grad(lambda x: ad.grad(lambda y: ad.grad(log1p_of_size)(y).sum())(x).sum())
+    x = ad.tensor([1e-190, 0.0, -1e-250], dtype=ad.float64)
+    np.testing.assert_allclose(ad.compile(third)(x).numpy(), -12 * x.numpy(), rtol=1e-14)
+
+
+def log1p_of_size(x: Any) -> Any:
+    return ad.where(x.abs() > 1, 2 * x.abs().log(), x.square().log1p()).sum()
