@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from benchmarks import plot, report, runner, worker, workloads
-from benchmarks.tools import TOOLS
 
 from adjoint.toolchain import build
+from benchmarks import plot, report, runner, worker, workloads
+from benchmarks.tools import TOOLS
 
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 SMALL: dict[str, dict[str, Any]] = {

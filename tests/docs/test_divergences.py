@@ -5,9 +5,9 @@ from __future__ import annotations
 import doctest
 
 import pytest
-from docs.building import divergences
 
 import adjoint as ad
+from docs.building import divergences
 
 NUMBERS = divergences.numbers()
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from docs.building import stage
 
 import adjoint as ad
+from docs.building import stage
 from tests import ROOT
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS

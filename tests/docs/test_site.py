@@ -10,6 +10,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+
+import adjoint as ad
+from adjoint.table import FAMILIES, TABLE
+from adjoint.testing import laws
+from adjoint.testing.certificates import ledger
 from docs.building import (
     certificates,
     charts,
@@ -21,11 +26,6 @@ from docs.building import (
     reference,
     stage,
 )
-
-import adjoint as ad
-from adjoint.table import FAMILIES, TABLE
-from adjoint.testing import laws
-from adjoint.testing.certificates import ledger
 
 SHOWN = ("tanh", "sum", "linalg_qr", "where", "dropout_", "_erfcx_derivative", "eq")
 WORST = ledger.Entry(1.5, "eager reverse", 0.25)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from docs.building import divergences
 
 pytestmark = pytest.mark.oracle
