@@ -179,7 +179,7 @@ THREADS = """
 import ctypes, adjoint as ad
 import numpy as np
 from adjoint.core import pieces
-from adjoint.native import build
+from adjoint.toolchain import build
 source = (
     "extern int omp_get_max_threads(void);"
     "void most(void **p) { **(int **)p = omp_get_max_threads(); }"

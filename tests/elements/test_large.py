@@ -618,7 +618,7 @@ def test_writes_to_what_is_needed_are_refused() -> None:
 
 PROGRAM = """
 import numpy as np, adjoint as ad, time
-from adjoint.native import background
+from adjoint.toolchain import background
 x = ad.tensor(np.linspace(-3, 3, 50000))
 first = ad.nn.functional.silu(x)
 deadline = time.monotonic() + 60

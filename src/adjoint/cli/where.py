@@ -21,6 +21,7 @@ from adjoint.cli.checks import add_library, load_library
 from adjoint.cli.operators import follows, relative, rows_of, traced
 from adjoint.cli.parser import OPERATOR, add_command, completes
 from adjoint.cli.terminal import paint
+from adjoint.cli.tests_of import tests_of
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.plan import Call as LibraryCall
@@ -120,6 +121,7 @@ def places_of(row: Row) -> Iterator[Place]:
     yield from (("samples", place) for place in _samples(row))
     if key := references.key_of(row):
         yield "reference", _line_of_key(*key)
+    yield from (("tests", relative(place)) for place in tests_of(row))
 
 
 def facts_of(row: Row) -> Iterator[Place]:
