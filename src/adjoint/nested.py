@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.calls.methods import as_tensor, place_of
+from adjoint.calls.methods import as_tensor, device_of
 from adjoint.core.dtypes import to_dtype
 from adjoint.core.errors import ArgumentError, DimensionError, ShapeError
 from adjoint.core.layouts import jagged, strided, to_layout
 from adjoint.core.shapes import show
 from adjoint.homes.levels import on_level
 from adjoint.homes.nested import NestedTensor, nested_of
-from adjoint.ops.nested import joined
-from adjoint.structures.ragged import Ragged, Size
+from adjoint.ops.nested import of_parts
+from adjoint.structures.ragged import Ragged, RaggedSize
 from adjoint.tensor.tensor import Tensor
 
 __all__ = [
@@ -68,7 +68,7 @@ def nested_tensor(
       tensor([3.])
     ])
     """
-    place_of("nested_tensor", device)
+    device_of("nested_tensor", device)
     parts = [p if on_level(p) else p.detach() for p in _components("nested_tensor", tensor_list)]
     made = _joined("nested_tensor", parts, dtype, layout)
     return made.requires_grad_() if requires_grad else made  # type: ignore[return-value]
@@ -87,7 +87,7 @@ def as_nested_tensor(
     >>> x.grad
     tensor([2., 1.])
     """
-    place_of("as_nested_tensor", device)
+    device_of("as_nested_tensor", device)
     if isinstance(ts, NestedTensor) and (layout is None or to_layout("", layout) is ts.layout):
         return ts if dtype is None else ts.to(dtype)  # type: ignore[return-value]
     if isinstance(ts, Tensor):
@@ -98,7 +98,7 @@ def as_nested_tensor(
 def _joined(what: str, parts: list[Tensor], dtype: Any, layout: Any) -> Any:
     if dtype is not None:
         parts = [part.to(to_dtype(dtype)) for part in parts]
-    return joined(what, parts, _layout(what, layout))
+    return of_parts(what, parts, _layout(what, layout))
 
 
 def nested_tensor_from_jagged(
@@ -155,7 +155,7 @@ def narrow(
             raise ShapeError(f"nested.narrow: start {a} and length {b} in a dimension of {size}")
     if found is jagged:
         begins = tuple(i * size + a for i, a in enumerate(starts))
-        ragged = Ragged(jagged, 0, begins, Size(lengths), count * size)
+        ragged = Ragged(jagged, 0, begins, RaggedSize(lengths), count * size)
         return nested_of(tensor.flatten(0, 1), ragged)
     rows = zip(tensor.unbind(0), starts, lengths, strict=True)
     return _joined("nested.narrow", [row.narrow(0, a, b) for row, a, b in rows], None, found)

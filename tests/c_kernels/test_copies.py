@@ -29,7 +29,7 @@ def small_arrays_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_rows_are_joined(dtype: Any, dim: int) -> None:
     parts = [np.arange(3 * n * m).reshape(3, n, m).astype(dtype) for n, m in SIZES[dim]]
     for given in (parts, [*parts, parts[0][:0] if dim == 0 else parts[0]]):
-        found = copies.joined(given, dim)
+        found = copies.concatenated(given, dim)
         assert found is not None
         np.testing.assert_array_equal(found, np.concatenate(given, dim))
 
@@ -49,7 +49,7 @@ def test_parts_of_rows_are_joined() -> None:
         ends = np.cumsum(widths)
         parts = [x[:, end - width : end] for end, width in zip(ends, widths, strict=True)]
         for given in (parts, parts[::-1], [*parts, x[:, :0], x]):
-            found = copies.joined(given, 1)
+            found = copies.concatenated(given, 1)
             assert found is not None
             np.testing.assert_array_equal(found, np.concatenate(given, 1))
 
@@ -57,8 +57,8 @@ def test_parts_of_rows_are_joined() -> None:
 def test_what_does_not_fit_is_left_to_numpy() -> None:
     x = np.ones((30, 20), np.float32)
     for other, dim in ((x[:29], 1), (x[0], 1), (x[None], 1), (x.T, 1), (x, 2), (x, -3)):
-        assert copies.joined([x, other], dim) is None
-    assert copies.joined([x, x.astype(np.float64)], 1) is None
+        assert copies.concatenated([x, other], dim) is None
+    assert copies.concatenated([x, x.astype(np.float64)], 1) is None
     assert copies.triangle(x.T, 0, right=True) is None
     assert copies.triangle(x.astype(np.complex128), 0, right=True) is None
 

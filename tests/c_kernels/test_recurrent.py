@@ -37,7 +37,7 @@ def test_a_layer_and_its_gradients_equal_steps(dtype: Any, reverse: bool, sized:
     for count, units in SIZES:
         gates, hx, cx, w_hh = layer(count, units, dtype)
         batch = lengths(count) if sized else None
-        order = kernels._steps("lstm", 3, count, batch, backwards=reverse)
+        order = kernels._schedule("lstm", 3, count, batch, backwards=reverse)
         found = native.lstm(gates, hx, cx, w_hh, batch, reverse)
         assert found is not None
         expected = kernels._lstm_layer(gates, hx, cx, w_hh, None, order)

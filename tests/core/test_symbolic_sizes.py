@@ -11,7 +11,7 @@ import pytest
 
 from adjoint.compiler.symbolic.fitting import Fits, NotWhole, QuotientFits, WholeFits
 from adjoint.core import symbolic_sizes
-from adjoint.core.symbolic_sizes import NotOpen, Size, assuming, divided, surely, symbol
+from adjoint.core.symbolic_sizes import NotOpen, SymbolicSize, assuming, divided, surely, symbol
 
 EXAMPLE = (30, 17, 50)
 POINTS = [(2, 2, 2), (2, 9, 3), (7, 2, 40), (30, 17, 50), (101, 64, 5)]
@@ -76,7 +76,7 @@ def test_quotients_are_those_of_the_numbers_and_written_in_one_way(seed: int) ->
     a = linear(random.Random(seed), symbol(1, 17))
     for n in range(2, 120):
         assert symbolic_sizes.at(a, (0, n)) == linear(random.Random(seed), n)
-    if isinstance(a, Size):
+    if isinstance(a, SymbolicSize):
         assert (a * 6 + 5) // 6 == a
         for k in (2, 3, 4):
             parts = [(a + offset) // k for offset in range(k)]
@@ -118,7 +118,7 @@ def test_numbers_of_some_sizes_give_their_polynomial(count: int) -> None:
     reals += [lambda n: 2 * math.pi / n, lambda n: 1e-16 * (n + 7), lambda n: math.e * n**0.5]
     for real in reals:
         number = Fits(points).fit_real([real(p[-1]) for p in points])
-        assert isinstance(number.size, Size)
+        assert isinstance(number.size, SymbolicSize)
         for n in (2, 9, 1001):
             assert number.at((5,) * (count - 1) + (n,)) == pytest.approx(real(n), rel=1e-15)
 

@@ -16,7 +16,7 @@ import pytest
 import adjoint as ad
 import adjoint.optim.loops
 from adjoint.c_kernels import loading
-from adjoint.c_kernels.element_loops import Loop
+from adjoint.c_kernels.element_loops import ElementLoop
 from adjoint.core import threads
 from adjoint.core.importing import imported
 from adjoint.core.remembering import cached_property
@@ -170,7 +170,7 @@ def test_a_thread_waits_for_a_package_that_another_one_imports(
 def sources() -> Iterator[str]:
     """Native kernels, loops over elements, steps of optimisers, a compiled program."""
     yield from loading.sources()
-    yield Loop("{x} + 1", {"x": "float32"}, (), "float32").source
+    yield ElementLoop("{x} + 1", {"x": "float32"}, (), "float32").source
     yield adjoint.optim.loops._UPDATE
     x = ad.ones(300, 400)
     yield ad.compile(lambda x: (x.exp() @ x.mT).sum()).lower(x).source

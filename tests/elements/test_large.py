@@ -15,7 +15,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.c_kernels import conversions
-from adjoint.c_kernels.element_loops import Loop
+from adjoint.c_kernels.element_loops import ElementLoop
 from adjoint.core import dtypes
 from adjoint.elements import fused, large
 from adjoint.ops import binding
@@ -169,8 +169,8 @@ def test_halves_are_computed_in_float32_and_rounded_once(dtype: str) -> None:
 def test_every_float16_is_read_and_written_as_numpy_does() -> None:
     bits = np.arange(1 << 16, dtype=np.uint16)
     halves = bits.view(np.float16)
-    read = Loop("{x}", {"x": "float16"}, [], "float32")
-    write = Loop("{x}", {"x": "float32"}, [], "float16")
+    read = ElementLoop("{x}", {"x": "float16"}, [], "float32")
+    write = ElementLoop("{x}", {"x": "float32"}, [], "float16")
     for step in (1, 2, -1):  # in vectors, and one by one
         wide = read([halves[::step]])
         assert wide is not None

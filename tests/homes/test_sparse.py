@@ -246,7 +246,7 @@ def test_gradient_of_a_sparse_leaf_has_its_pattern(layout: str) -> None:
     assert tensor.requires_grad
     (tensor @ right()).sum().backward()
     assert tensor.grad.layout is tensor.layout
-    assert tensor.grad.beside == (tensor.coalesce() if tensor.is_sparse else tensor).beside
+    assert tensor.grad.companion == (tensor.coalesce() if tensor.is_sparse else tensor).companion
     expected = np.where(DENSE != 0, right().sum(1).numpy(), 0)
     stored = (
         expected if not layout.startswith("sparse_b") else np.tile(right().sum(1).numpy(), (2, 1))

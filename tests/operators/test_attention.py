@@ -39,8 +39,8 @@ def gradients(f: Any, *tensors: ad.Tensor) -> list[Any]:
 @pytest.fixture
 def without_native(monkeypatch: pytest.MonkeyPatch) -> None:
     """NumPy's blocks, as on a machine without a C compiler."""
-    monkeypatch.setattr(native.Call, "forward", lambda *_: False)
-    monkeypatch.setattr(native.Call, "backward", lambda *_: False)
+    monkeypatch.setattr(native.AttentionCall, "forward", lambda *_: False)
+    monkeypatch.setattr(native.AttentionCall, "backward", lambda *_: False)
 
 
 @pytest.fixture
@@ -102,8 +102,8 @@ def both_ways(*arguments: Any, backward: bool = False) -> list[list[Any]]:
     run = kernels.attention_backward if backward else kernels.attention
     found = [list(run(*arguments))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native.Call, "forward", lambda *_: False)
-        patch.setattr(native.Call, "backward", lambda *_: False)
+        patch.setattr(native.AttentionCall, "forward", lambda *_: False)
+        patch.setattr(native.AttentionCall, "backward", lambda *_: False)
         found.append(list(run(*arguments)))
     return found
 

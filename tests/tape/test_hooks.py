@@ -9,7 +9,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.tape import engine
-from adjoint.tape.backward_passes import Pass
+from adjoint.tape.backward_passes import BackwardRequest
 
 
 def leaf(*values: float) -> ad.Tensor:
@@ -720,7 +720,7 @@ def test_an_observer_of_a_pass_is_told_each_node_before_its_rule_runs() -> None:
     x = leaf(2.0)
     y = (x.sin() * x).sum()
     seen: list[str] = []
-    how = Pass(observer=lambda node: seen.append(node.name()))
+    how = BackwardRequest(observer=lambda node: seen.append(node.name()))
     (grad,) = engine.gradients([y], [ad.ones(())], [x], how)
     assert seen == ["SumBackward0", "MulBackward0", "SinBackward0"]
     assert close(grad, np.sin(2.0) + 2 * np.cos(2.0))

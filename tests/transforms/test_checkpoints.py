@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.transforms.checkpoints.determinism import Facts
+from adjoint.transforms.checkpoints.determinism import Fingerprint
 from adjoint.utils.checkpoint import (
     CheckpointPolicy,
     checkpoint,
@@ -498,9 +498,9 @@ def test_what_a_policy_may_be() -> None:
 
 def test_a_sum_that_cancels_is_compared_by_the_size_of_its_terms() -> None:
     numbers = np.linspace(-1.0, 1.0, 1001)
-    first, again = Facts(numbers), Facts(numbers + np.spacing(numbers))
+    first, again = Fingerprint(numbers), Fingerprint(numbers + np.spacing(numbers))
     assert first.differ(again) == ""
-    assert "other numbers" in first.differ(Facts(numbers + 1e-3))
+    assert "other numbers" in first.differ(Fingerprint(numbers + 1e-3))
 
 
 def layers() -> Any:

@@ -68,7 +68,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     for reference in living:
         tensor = reference()
         if tensor is not None and is_dual(tensor):
-            tensor.home = tensor.beside = None
+            tensor.home = tensor.companion = None
 
 
 class dual_level:  # noqa: N801 - PyTorch's name

@@ -1,7 +1,7 @@
 """Attention in blocks, by C code that is compiled once for each machine.
 
-`Call` holds arrays of float32 or float64 whose leading dimensions broadcast. Its `forward` and
-`backward` return False where there is no C compiler, or ADJOINT_NATIVE=0 forbids it.
+`AttentionCall` holds arrays of float32 or float64 whose leading dimensions broadcast. Its `forward`
+and `backward` return False where there is no C compiler, or ADJOINT_NATIVE=0 forbids it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
-from adjoint.checks.attention import Sizes, threshold
+from adjoint.checks.attention import AttentionSizes, threshold
 from adjoint.core.shapes import Shape
 
 Array = np.ndarray[Any, Any]
@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 _NUMBERS, _TRUTH = 1, 2  # kinds of a bias
 
 
-class _Operands(ctypes.Structure):
+class _AttentionOperands(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_void_p) for name in ("q", "k", "v", "bias", "starts", "ends", "coins")),
         ("scale", ctypes.c_double),
@@ -36,7 +36,7 @@ class _Gradients(ctypes.Structure):
     ]
 
 
-class Call:
+class AttentionCall:
     """The arguments of one call, as the C code wants them."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Call:
         coins: Array | None,
         dropout_p: float,
         scale: float,
-        sizes: Sizes,
+        sizes: AttentionSizes,
     ) -> None:
         self.sizes, self.dtype = sizes, query.dtype
         self.query, self.key, self.value = (_even(x) for x in (query, key, value))
@@ -68,7 +68,7 @@ class Call:
         factor = 1 / (1 - dropout_p) if dropout_p < 1 else 0.0
         self.least = threshold(dropout_p)
         given = (self.query, self.key, self.value, self.bias, self.starts, self.ends, self.coins)
-        self.operands = _Operands(*map(_address, given), scale, factor)
+        self.operands = _AttentionOperands(*map(_address, given), scale, factor)
 
     def forward(self, output: Array, sums: Array) -> bool:
         """Write the output and logsumexp; False where there is no native code."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import copies
-from adjoint.c_kernels.element_loops import LARGE, Loop
+from adjoint.c_kernels.element_loops import LARGE, ElementLoop
 from adjoint.core.dtypes import OF, REDUCED
 
 Array = np.ndarray[Any, Any]
@@ -63,22 +63,22 @@ def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> 
 
 
 @lru_cache(maxsize=64)
-def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> Loop | None:
+def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> ElementLoop | None:
     """The loop from one type to another one; None where NumPy is as good."""
     if source not in OF or target not in OF:
         return None
     one, two = OF[source].name, OF[target].name
     if two == "bool" and one in (*_WIDE, *_WHOLE):
-        return Loop("{x} != 0", {"x": one}, (), two, is_exact=True)
+        return ElementLoop("{x} != 0", {"x": one}, (), two, is_exact=True)
     if one in (*_WIDE, *_WHOLE, "bool") and two in (*_WIDE, *_WHOLE):
         # as C does it; a float that a small whole number cannot hold loses bits, as in NumPy
         text = "(int){x}" if one in _WIDE and two in _SMALL else "{x}"
-        return Loop(text, {"x": one}, (), two, is_exact=True)
+        return ElementLoop(text, {"x": one}, (), two, is_exact=True)
     if source in REDUCED:
-        return Loop("{x}", {"x": one}, (), two) if two in _WIDE else None
+        return ElementLoop("{x}", {"x": one}, (), two) if two in _WIDE else None
     if target not in REDUCED or one not in (*_WIDE, *_SMALL):
         return None
     if one == "float64":
         odd = _TO_ODD_BITS if two == "float16" else _TO_ODD
-        return Loop("to_odd({x})", {"x": one}, (), two, odd)
-    return Loop("{x}", {"x": one}, (), two)
+        return ElementLoop("to_odd({x})", {"x": one}, (), two, odd)
+    return ElementLoop("{x}", {"x": one}, (), two)

@@ -110,7 +110,7 @@ def _filled(array: Array, value: int) -> Array:
     return array
 
 
-def joined(arrays: Sequence[Array], dim: int) -> Array | None:
+def concatenated(arrays: Sequence[Array], dim: int) -> Array | None:
     """Arrays of one dtype joined along a dimension; None where NumPy shall do it, or complain."""
     first = arrays[0]
     dim += first.ndim if dim < 0 else 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.element_loops import Loop
+from adjoint.c_kernels.element_loops import ElementLoop
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 14  # numbers from which words at once are quicker than one number after the other
@@ -18,10 +18,10 @@ _DECLARED = "extern float sqrtf(float);\n" + "".join(map(_SIMD.format, ("logf", 
 _ANGLE = math.pi * 2.0**-31
 
 
-def _loop(function: str) -> Loop:
+def _loop(function: str) -> ElementLoop:
     radius = "sqrtf(-2 * logf(((float)(unsigned){k} + 0.5f) * 0x1p-32f))"
     text = f"{radius} * {function}f((float){{t}} * {_ANGLE!r}f)"
-    return Loop(text, {"k": "int32", "t": "int32"}, (), "float32", _DECLARED)
+    return ElementLoop(text, {"k": "int32", "t": "int32"}, (), "float32", _DECLARED)
 
 
 _PARTS = ((_loop("cos"), np.cos), (_loop("sin"), np.sin))

@@ -1,10 +1,10 @@
 """Loops over the elements of arrays, in C: one pass over memory, shared by all cores.
 
-A `Loop` computes each element of its result from one element of each operand, for arrays of any
-strides that broadcast. It goes over blocks that stay in the cache: an operand that lies otherwise
-than the block, or whose type is not the one that is computed in (float16, bfloat16), is brought
-into a row first, so there is one loop over dense rows, which runs in vectors. Values do not depend
-on the number of threads.
+An `ElementLoop` computes each element of its result from one element of each operand, for arrays of
+any strides that broadcast. It goes over blocks that stay in the cache: an operand that lies
+otherwise than the block, or whose type is not the one that is computed in (float16, bfloat16), is
+brought into a row first, so there is one loop over dense rows, which runs in vectors. Values do not
+depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _NUMBERS = {"real": ("d", "double"), "whole": ("q", "long long"), "complex": ("2
 _REDUCED = ("float16", "bfloat16")
 
 
-class Loop:
+class ElementLoop:
     """One expression over the elements of some arrays.
 
-    >>> loop = Loop("{x} * {k}", {"x": "float32"}, ["k"], "float32")
+    >>> loop = ElementLoop("{x} * {k}", {"x": "float32"}, ["k"], "float32")
     >>> loop.c_type
     'float'
     """
@@ -133,11 +133,11 @@ class Loops:
     """
 
     def __init__(self, text: str, *names: str, function: str = "") -> None:
-        self.kinds: dict[str, Loop] = {}
+        self.kinds: dict[str, ElementLoop] = {}
         for kind, suffix in (("float32", "f"), ("float64", "")):
             c, name = STORED[kind][0], function + suffix
             declared = f"#pragma omp declare simd notinbranch\nextern {c} {name}({c});\n"
-            self.kinds[kind] = Loop(
+            self.kinds[kind] = ElementLoop(
                 text.replace("@", suffix), dict.fromkeys(names, kind), (), kind,
                 declared if function else "", is_exact=not function,
             )  # fmt: skip
@@ -169,7 +169,7 @@ def added(x: Array, y: Array, out: Array | None = None) -> Array:
 
 
 @record
-class _Plan:
+class _Traversal:
     """How a loop goes over arrays that lie in a certain way."""
 
     shape: Shape  # of the result
@@ -189,7 +189,7 @@ class _Plan:
 
 
 @lru_cache(maxsize=4096)
-def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Plan | None:
+def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Traversal | None:
     """How to go over arrays that lie so, `out` being the result; None where that is not known."""
     try:
         shape = np.broadcast_shapes(*(shape for shape, *_ in lies))
@@ -214,7 +214,7 @@ def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Plan | None:
         fields += [0] * missing + list(each)
     places = tuple(int(place) for place in np.argsort(order))
     usual = places == tuple(range(len(shape)))
-    return _Plan(shape, order, () if usual else places, loading.block(fields))
+    return _Traversal(shape, order, () if usual else places, loading.block(fields))
 
 
 def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:
@@ -395,7 +395,7 @@ int elements(const long *z, void *const *objects) {{
 """
 
 
-def _source(loop: Loop) -> str:
+def _source(loop: ElementLoop) -> str:
     used = {n: dtype for n, dtype in loop.operands.items() if f"{{{n}}}" in loop.expression}
     parts = [f"{TEAM}\n"]
     parts += [_HALVES] if {"float16", "bfloat16"} & {*used.values(), loop.result} else []
@@ -422,7 +422,7 @@ def _ways(used: dict[str, str]) -> list[tuple[str, ...]]:
     return [(), *((n,) for n in used if plain)]
 
 
-def _compute(loop: Loop, used: dict[str, str], way: tuple[str, ...]) -> str:
+def _compute(loop: ElementLoop, used: dict[str, str], way: tuple[str, ...]) -> str:
     number = _NUMBERS[loop.kind][1]
     names = {n: f"v_{n}" for n in used} | {n: f"n_{n}" for n in loop.numbers}
     constants = [
@@ -445,7 +445,7 @@ def _compute(loop: Loop, used: dict[str, str], way: tuple[str, ...]) -> str:
     )  # fmt: skip
 
 
-def _number(loop: Loop, place: int) -> str:
+def _number(loop: ElementLoop, place: int) -> str:
     """The number at a place, as a constant of the type that is computed in."""
     if loop.kind != "complex":
         return f"({loop.c_type})numbers[{place}]"
@@ -461,7 +461,7 @@ def _pack(dtype: str) -> str:
     return _PACK.format(dtype=dtype, s=s, c=c, load=load, load_row=row, direct=int(s == c))
 
 
-def _run(loop: Loop, used: dict[str, str]) -> str:
+def _run(loop: ElementLoop, used: dict[str, str]) -> str:
     s, c = STORED[loop.result]
     places = {name: k for k, name in enumerate(loop.operands)}
     last = len(places)
@@ -487,20 +487,20 @@ def _run(loop: Loop, used: dict[str, str]) -> str:
         inner=4 * last + 3, direct=int(s == c), pointers="\n".join(pointers),
         rooms="\n".join(rooms),
         computed=_converted(loop, packed) or _computed(used, places, packed),
-        straight=" || ".join(_steps(used, places, way) for way in _ways(used)) if direct else "0",
+        straight=" || ".join(_straight(used, places, w) for w in _ways(used)) if direct else "0",
         # a block is computed the long way where one of its elements is rare
         longest="BLOCK" if loop.common[0] else "LONG", exact=int(loop.is_exact),
         computed_in=loop.c_type,
     )  # fmt: skip
 
 
-def _steps(used: dict[str, str], places: dict[str, int], way: tuple[str, ...]) -> str:
+def _straight(used: dict[str, str], places: dict[str, int], way: tuple[str, ...]) -> str:
     """The condition that operands lie one after the other along a row, but for those of a way."""
     steps = (f"s[{4 * places[n] + 3}] == {int(n not in way)}" for n in used)
     return " && ".join(steps) or "1"
 
 
-def _converted(loop: Loop, packed: dict[str, str]) -> str:
+def _converted(loop: ElementLoop, packed: dict[str, str]) -> str:
     """A block whose elements are only moved, or get another type: packing or unpacking does it."""
     for name, dtype in loop.operands.items():
         if loop.expression != f"{{{name}}}" or STORED[dtype][1] != STORED[loop.result][1]:
@@ -520,7 +520,7 @@ def _computed(used: dict[str, str], places: dict[str, int], packed: dict[str, st
     lines = []
     for way in _ways(used)[1:]:
         given = "".join(f", p_{n} + PLACE({places[n]})" for n in used)
-        lines.append(f"      if (h == 1 && {_steps(used, places, way)})")
+        lines.append(f"      if (h == 1 && {_straight(used, places, way)})")
         lines.append(f"        compute{''.join(f'_{n}' for n in way)}(w, numbers{given}, made);")
         lines.append("      else")
     packing = "".join(

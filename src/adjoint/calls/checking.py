@@ -22,7 +22,7 @@ from adjoint.table import FAMILIES, TABLE
 from adjoint.table import formula as language
 from adjoint.table.formula import Formula
 from adjoint.table.reading import Mistakes
-from adjoint.table.rows import Forward, Row, is_reference
+from adjoint.table.rows import ForwardFormula, Row, is_reference
 from adjoint.tape.saving import forward_parameters, reverse_parameters
 
 
@@ -230,7 +230,7 @@ def _forward(row: Row) -> Iterator[str]:
         yield from _derivable(row, item)
 
 
-def _derivable(row: Row, item: Forward) -> Iterator[str]:
+def _derivable(row: Row, item: ForwardFormula) -> Iterator[str]:
     """A mode derived from the other needs that mode to be written, and a row of its kind."""
     where = row.place(item.output)
     if not any(e.formula is not None for e in row.reverse):

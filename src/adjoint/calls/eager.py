@@ -24,7 +24,7 @@ import numpy as np
 from adjoint.calls import compiled_text, dispatch, inplace
 from adjoint.calls import operators as dunders
 from adjoint.calls.computing import python_name
-from adjoint.calls.recording import Writer, mixed_rule_of, rule_of
+from adjoint.calls.recording import FunctionWriter, mixed_rule_of, rule_of
 from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, REDUCED, DType
 from adjoint.core.errors import DtypeError
 from adjoint.core.generator import Generator
@@ -111,7 +111,7 @@ def build(op: Operator) -> Callable[..., Any]:
     if op.schema.replaces:
         return inplace.build(op, _functional(op))
     composite = op.row.decompose and not op.row.kernel
-    write = Writer.composite if composite else Writer.kernel_function
+    write = FunctionWriter.composite if composite else FunctionWriter.kernel_function
     function = _function(op, "function", _symbol(op), write)
     function.__doc__ = Documentation(op.name, lambda: (op,))
     function.__module__ = "adjoint"
@@ -129,20 +129,20 @@ def _functional(op: Operator) -> Callable[..., Any]:
 
 def build_parts(op: Operator) -> Parts:
     """Return `compute` and `record` of an operator, for interpreters other than the eager one."""
-    compute = _function(op, "compute", "compute", Writer.compute)
+    compute = _function(op, "compute", "compute", FunctionWriter.compute)
     if not op.row.differentiable and not op.row.refused:
         return Parts(compute, None)
-    return Parts(compute, _function(op, "record", "record", Writer.record))
+    return Parts(compute, _function(op, "record", "record", FunctionWriter.record))
 
 
 def _function(
-    op: Operator, kind: str, symbol: str, write: Callable[[Writer], list[str]]
+    op: Operator, kind: str, symbol: str, write: Callable[[FunctionWriter], list[str]]
 ) -> Callable[..., Any]:
     """A function of an operator from its text; the text is added to `op.written`."""
     function, text = compiled_text.function(
         symbol,
         f"<adjoint {op.full_name} {symbol}>",
-        lambda: write(Writer(op)),
+        lambda: write(FunctionWriter(op)),
         _NAMESPACE | {"_op": op},
         lambda name: _value(op, name),
         op.row.prepared_key(kind),

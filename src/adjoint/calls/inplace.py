@@ -281,7 +281,7 @@ def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) 
     def take(source: Tensor) -> Tensor:
         viewed = _call(op, view, [source, *values[1:]])
         if forward.is_dual(tensor):
-            tensor.beside = viewed.beside
+            tensor.companion = viewed.companion
         return viewed
 
     views.become_view(tensor, outer, take)

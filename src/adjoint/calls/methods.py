@@ -42,7 +42,7 @@ def tensor(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    place = place_of("tensor", device)
+    place = device_of("tensor", device)
     if type(data) in NUMBER_TYPES and isinstance(data, Tensor):
         return as_tensor(data, dtype)
     data = undressed(data)
@@ -69,7 +69,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     tensor([1, 2])
     """
     keeps = device is None and isinstance(data, Tensor)
-    if not keeps and place_of("as_tensor", device) is META:
+    if not keeps and device_of("as_tensor", device) is META:
         return as_tensor(data, dtype, CPU).to(META)
     if type(data) in NUMBER_TYPES and isinstance(data, Tensor):  # a number that is followed
         return data.settled(None if dtype is None else to_dtype(dtype))  # type: ignore[attr-defined]
@@ -128,7 +128,7 @@ def from_numpy(array: Any) -> Tensor:
     return mark_inference(make(native(array)))
 
 
-def place_of(what: str, device: Any) -> Device:
+def device_of(what: str, device: Any) -> Device:
     """Where a new tensor lives, CPU or META: on the device that is named, or the default one."""
     chosen = current().default_device if device is None else device
     return META if chosen is not None and present(what, chosen).type == "meta" else CPU

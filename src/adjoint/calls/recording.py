@@ -14,7 +14,7 @@ from adjoint.table.rows import Row
 from adjoint.tape.saving import FACT, RESULT, TENSOR, TENSORS, Save
 
 
-class Writer(Computing):
+class FunctionWriter(Computing):
     """Writes the functions of one operator."""
 
     # -- whole functions -----------------------------------------------------------------------

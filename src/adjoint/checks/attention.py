@@ -18,7 +18,7 @@ MIXER = 0x45D9F3B
 
 
 @record
-class Sizes:
+class AttentionSizes:
     """The sizes of one call of attention."""
 
     batch: Shape  # of all operands, broadcast
@@ -27,7 +27,9 @@ class Sizes:
     features: int  # of a value
 
 
-def sizes(query: Any, key: Any, value: Any, bias: Any, starts: Any, ends: Any, coins: Any) -> Sizes:
+def sizes(
+    query: Any, key: Any, value: Any, bias: Any, starts: Any, ends: Any, coins: Any
+) -> AttentionSizes:
     """The sizes of a call; raise where operands do not fit together.
 
     Only `.shape` and `.dtype` are looked at, so arrays, Specs and tensors all do.
@@ -49,10 +51,10 @@ def sizes(query: Any, key: Any, value: Any, bias: Any, starts: Any, ends: Any, c
             if _dtype(each).category != INTEGER:
                 raise DtypeError(f"{what}: {name} must be of integers, got {_dtype(each)}.")
             batches.append(each.shape[:-1])
-    return Sizes(broadcast(what, *batches), queries, keys, value.shape[-1])
+    return AttentionSizes(broadcast(what, *batches), queries, keys, value.shape[-1])
 
 
-def check_results(grad: Any, output: Any, logsumexp: Any, found: Sizes) -> None:
+def check_results(grad: Any, output: Any, logsumexp: Any, found: AttentionSizes) -> None:
     """Raise unless a backward is given what belongs to its operands."""
     rows, one = (found.queries, found.features), (found.queries,)
     given = (("grad", grad, rows), ("output", output, rows), ("logsumexp", logsumexp, one))

@@ -247,7 +247,7 @@ def left_over(large: Shape, small: Shape, weight: Shape, stride: Sequence[int],
 
 
 @record
-class Windows:
+class ImageWindows:
     """The windows of an image, in both spatial dimensions."""
 
     kernel: Shape  # (3, 3)
@@ -265,7 +265,7 @@ def windows(
     dilation: Sequence[int],
     padding: Sequence[int],
     stride: Sequence[int],
-) -> Windows:
+) -> ImageWindows:
     """The windows of an image with these two spatial sizes; raises if there are none."""
     kernel = each(what, "kernel_size", kernel_size, 2, 1)
     dilation = each(what, "dilation", dilation, 2, 1)
@@ -279,7 +279,7 @@ def windows(
             f"dilation={dilation}) in an image of {show(image)} with padding={padding}."
         )
     places = tuple(room // s + 1 for room, s in zip(rooms, stride))
-    return Windows(kernel, dilation, padding, stride, reach, places)
+    return ImageWindows(kernel, dilation, padding, stride, reach, places)
 
 
 def check_filled(what: str, shape: Shape) -> None:
@@ -288,7 +288,7 @@ def check_filled(what: str, shape: Shape) -> None:
         raise ShapeError(f"{what}: only the batch may be empty, got {show(shape)}.")
 
 
-def check_columns(what: str, columns: Shape, found: Windows) -> None:
+def check_columns(what: str, columns: Shape, found: ImageWindows) -> None:
     """Raise unless columns (batch, channels × elements, places) hold these windows."""
     elements, places = math.prod(found.kernel), math.prod(found.places)
     if columns[1] % elements or columns[2] != places:

@@ -149,7 +149,7 @@ def _sublist(labels: list[Any]) -> str:
 
 
 @record
-class Pair:
+class PairProduct:
     """One product of two operands; both leave the list and the result is appended."""
 
     left: int  # position in the list of operands, before or after that of the right one
@@ -161,11 +161,11 @@ class Pair:
 
 
 @record
-class Plan:
+class Contraction:
     """A program: moves on each operand, then products, then moves on what is left."""
 
     first: tuple[tuple[Move, ...], ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[PairProduct, ...]
     last: tuple[Move, ...]
     shape: Shape  # of the result
 
@@ -180,7 +180,9 @@ class Plan:
         return any(name == "sum" for each in moves for name, _ in each)
 
 
-def plan_equation(equation: str, shapes: Iterable[Shape], path: Sequence[int] | None) -> Plan:
+def plan_equation(
+    equation: str, shapes: Iterable[Shape], path: Sequence[int] | None
+) -> Contraction:
     """Return the plan of an equation for operands of these shapes.
 
     >>> plan_equation("ij,jk->ik", [(2, 3), (3, 4)], None).shape
@@ -202,7 +204,9 @@ def _order(equation: str, shapes: tuple[Shape, ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _plan_equation(equation: str, shapes: tuple[Shape, ...], path: tuple[int, ...] | None) -> Plan:
+def _plan_equation(
+    equation: str, shapes: tuple[Shape, ...], path: tuple[int, ...] | None
+) -> Contraction:
     inputs, output = parse(equation, tuple(map(len, shapes)))
     return plan(inputs, output, shapes, path, f"einsum({equation!r})")
 
@@ -266,7 +270,7 @@ def sizes_of(inputs: Sequence[Labels], shapes: Sequence[Shape], what: str) -> di
     return sizes
 
 
-def result_dtype(equation: str, program: Plan, operands: Sequence[Any]) -> DType:
+def result_dtype(equation: str, program: Contraction, operands: Sequence[Any]) -> DType:
     """Return the dtype of an einsum of arrays or Specs: only elementwise products promote."""
     if program.contracts:
         what = f"einsum({equation!r})"
@@ -284,7 +288,7 @@ def plan(
     shapes: tuple[Shape, ...],
     path: tuple[int, ...] | None = None,
     what: str = "einsum",
-) -> Plan:
+) -> Contraction:
     """Plan a contraction. `path` names pairs of positions, flattened; by default a greedy order."""
     sizes = sizes_of(inputs, shapes, what)
     first: list[tuple[Move, ...]] = []
@@ -293,7 +297,7 @@ def plan(
         moves, left = _prepare(labels, shape, sizes)
         first.append(moves)
         operands.append(left)
-    pairs: list[Pair] = []
+    pairs: list[PairProduct] = []
     for i, j in _pairs_of(path, operands, output, sizes, what):
         left, right = (j, i) if _is_turned(operands[i], operands[j], output) else (i, j)
         pair, product = _plan_pair(operands, left, right, output, sizes)
@@ -302,7 +306,7 @@ def plan(
     shape = tuple(sizes[label] for label in output)
     last = _Moves(operands[0], (), set(output))  # sums what the output does not name
     last.arrange(output, shape, sizes)
-    return Plan(tuple(first), tuple(pairs), tuple(last.moves), shape)
+    return Contraction(tuple(first), tuple(pairs), tuple(last.moves), shape)
 
 
 def _prepare(
@@ -338,7 +342,7 @@ def _is_turned(a: Labels, b: Labels, output: Labels) -> bool:
 
 def _plan_pair(
     operands: list[Labels], i: int, j: int, output: Labels, sizes: dict[int, int]
-) -> tuple[Pair, Labels]:
+) -> tuple[PairProduct, Labels]:
     a, b = operands[i], operands[j]
     needed = set(output).union(*(o for k, o in enumerate(operands) if k not in (i, j)))
     only_left = tuple(x for x in a if x not in b and x in needed)
@@ -364,7 +368,7 @@ def _plan_pair(
         stretched = size(batch) + (1,) * len(only_left) + size(only_right)
         right.arrange(batch + only_right, stretched, sizes)
     moves: tuple[Move, ...] = (("reshape", size(product)),) if whole != size(product) else ()
-    return Pair(i, j, tuple(left.moves), tuple(right.moves), bool(inner), moves), product
+    return PairProduct(i, j, tuple(left.moves), tuple(right.moves), bool(inner), moves), product
 
 
 class _Moves:

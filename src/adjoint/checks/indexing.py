@@ -246,7 +246,7 @@ def check_strided(
 
 
 @record
-class Layout:
+class IndexedDims:
     """Where the dimensions of `self[indices]` come from."""
 
     dims: tuple[int, ...]  # the dimensions that have an index: (0, 2)
@@ -260,7 +260,7 @@ class Layout:
         return (*self.rest[: self.place], *self.common, *self.rest[self.place :])
 
 
-def layout(what: str, shape: Shape, indices: Sequence[Any]) -> Layout:
+def layout(what: str, shape: Shape, indices: Sequence[Any]) -> IndexedDims:
     """Lay out advanced indexing with integer indices (masks already turned into integers).
 
     None is a whole slice. If the indices are next to one another their broadcast shape takes
@@ -275,7 +275,7 @@ def layout(what: str, shape: Shape, indices: Sequence[Any]) -> Layout:
     common = broadcast(what, *(tuple(indices[d].shape) for d in dims))
     adjacent = bool(dims) and dims[-1] - dims[0] == len(dims) - 1
     rest = tuple(s for d, s in enumerate(shape) if d not in dims)
-    return Layout(dims, common, dims[0] if adjacent else 0, rest)
+    return IndexedDims(dims, common, dims[0] if adjacent else 0, rest)
 
 
 def check_index_dtypes(what: str, indices: Sequence[Any]) -> None:

@@ -295,7 +295,7 @@ def channel_shuffle(shape: Shape, groups: int) -> Moves:
     return split, ((0,), (2, 1), *((d,) for d in range(3, len(split))))
 
 
-def joined(moves: Moves) -> Shape:
+def shape_after(moves: Moves) -> Shape:
     """The shape of the result."""
     split, groups = moves
     return tuple(math.prod(split[d] for d in group) for group in groups)

@@ -198,7 +198,7 @@ class sampling:  # noqa: N801 - used as a function, for every draw: no generator
         self.stream._lock.release()
 
 
-class Watch:
+class GeneratorWatch:
     """A block in which generators are watched: their states before it first drew from them."""
 
     __slots__ = ("found", "token", "trace")
@@ -207,7 +207,7 @@ class Watch:
         self.trace = trace  # that writes the block down; None where it runs
         self.found: list[tuple[Generator | None, Any]] = []  # None: the default one; its state
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> GeneratorWatch:
         self.token = _watches.set((*_watches.get(), self))
         return self
 
@@ -220,7 +220,7 @@ class Watch:
             self.found.append((generator, read(generator)))
 
 
-_watches: ContextVar[tuple[Watch, ...]] = ContextVar("watches of drawing", default=())
+_watches: ContextVar[tuple[GeneratorWatch, ...]] = ContextVar("watches of drawing", default=())
 
 
 def drawn(generator: Generator | None, trace: Any, read: Callable[[Any], Any]) -> None:

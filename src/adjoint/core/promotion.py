@@ -205,7 +205,7 @@ def promote_wide(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
     if plan is None:
         target, actions = _resolve(key[1:]), _plan(key[1:], to_float)
         if target in dtypes.HALVES and any(_has_dims(part) for part in key[1:]):
-            actions = tuple(_wide(p, a) for p, a in zip(key[1:], actions, strict=True))
+            actions = tuple(_in_float32(p, a) for p, a in zip(key[1:], actions, strict=True))
         plan = _plans["wide", to_float, key] = actions
     return tuple([o if f is None else f(o) for o, f in zip(operands, plan)])
 
@@ -214,7 +214,7 @@ def _has_dims(part: _Part) -> bool:
     return isinstance(part, np.dtype)
 
 
-def _wide(part: _Part, action: _Action | None) -> _Action | None:
+def _in_float32(part: _Part, action: _Action | None) -> _Action | None:
     """What `promote_wide` does to one operand beside halves."""
     if part is None or _has_dims(part):
         return action

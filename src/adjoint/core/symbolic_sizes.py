@@ -1,11 +1,11 @@
 """Sizes that stay open: whole numbers that are known for an example, and as polynomials.
 
-A `Size` is an `int`, its value for the example, that also knows how it depends on size symbols, and
-so do all sums, products and exact quotients of it. A quotient by a number that is not exact is a
-symbol of its own (`Floor`), and so halves of sizes are polynomials, too. Equality is that of
-polynomials. An order that does not hold for all sizes is decided by the example, and remembered as
-an assumption (`assuming`): code made under it serves the sizes for which it holds. A `Real` is the
-same for a number in an expression: 1/n, √n.
+A `SymbolicSize` is an `int`, its value for the example, that also knows how it depends on size
+symbols, and so do all sums, products and exact quotients of it. A quotient by a number that is not
+exact is a symbol of its own (`Floor`), and so halves of sizes are polynomials, too. Equality is
+that of polynomials. An order that does not hold for all sizes is decided by the example, and
+remembered as an assumption (`assuming`): code made under it serves the sizes for which it holds. A
+`Real` is the same for a number in an expression: 1/n, √n.
 
 As text a size is an expression of C, so whatever is printed with it is right for all sizes.
 """
@@ -57,7 +57,7 @@ class NotOpen(Exception):
     """Something that cannot be said for all sizes."""
 
 
-_assumed: ContextVar[dict[Size, None] | None] = ContextVar("assumed", default=None)
+_assumed: ContextVar[dict[SymbolicSize, None] | None] = ContextVar("assumed", default=None)
 _example: ContextVar[Sequence[int] | None] = ContextVar("example", default=None)
 _first: ContextVar[Sequence[int]] = ContextVar("first", default=())
 
@@ -78,11 +78,11 @@ def first() -> Sequence[int]:
 
 
 @contextmanager
-def assuming(example: Sequence[int]) -> Generator[dict[Size, None]]:
+def assuming(example: Sequence[int]) -> Generator[dict[SymbolicSize, None]]:
     """The sizes that are assumed to be at least 0 in here, where open sizes have the values of an
     example.
     """
-    found: dict[Size, None] = {}
+    found: dict[SymbolicSize, None] = {}
     tokens = _assumed.set(found), _example.set(example)
     try:
         yield found
@@ -131,12 +131,12 @@ def chosen(what: Hashable, choose: Callable[[], T]) -> T:
     return made[what]
 
 
-def symbol(number: int, example: int) -> Size:
+def symbol(number: int, example: int) -> SymbolicSize:
     """An open size."""
-    return Size(example, {(number,): 1})
+    return SymbolicSize(example, {(number,): 1})
 
 
-class Size(int):
+class SymbolicSize(int):
     """A whole number that depends on open sizes.
 
     >>> n = symbol(0, 100)
@@ -146,7 +146,7 @@ class Size(int):
 
     terms: Terms
 
-    def __new__(cls, example: int, terms: Terms) -> Size:
+    def __new__(cls, example: int, terms: Terms) -> SymbolicSize:
         made = super().__new__(cls, example)
         made.terms = terms
         return made
@@ -214,7 +214,7 @@ class Size(int):
     # -- order ------------------------------------------------------------------------------------
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Size) and self.terms == other.terms
+        return isinstance(other, SymbolicSize) and self.terms == other.terms
 
     def __ne__(self, other: object) -> bool:  # int has one of its own
         return not self == other
@@ -255,19 +255,19 @@ class Size(int):
         """The number for given sizes; a fraction where it is no whole one."""
         return _at(self.terms, sizes)
 
-    def like(self, sizes: Sequence[int]) -> Size:
+    def like(self, sizes: Sequence[int]) -> SymbolicSize:
         """The same with other sizes for an example."""
-        return Size(int(self.at(sizes)), self.terms)
+        return SymbolicSize(int(self.at(sizes)), self.terms)
 
 
 class Real(float):
     """A number that depends on open sizes: factor · size ^ power."""
 
     factor: float
-    size: Size
+    size: SymbolicSize
     power: float
 
-    def __new__(cls, factor: float, size: Size, power: float) -> Real:
+    def __new__(cls, factor: float, size: SymbolicSize, power: float) -> Real:
         made = super().__new__(cls, _real(factor, int(size), power))
         made.factor, made.size, made.power = factor, size, power
         return made
@@ -315,7 +315,7 @@ def _real(factor: float, size: Any, power: float) -> float:
 
 def at(value: Any, sizes: Sequence[int]) -> Any:
     """A number, or a tuple of them, for given sizes."""
-    if isinstance(value, (Size, Real)):
+    if isinstance(value, (SymbolicSize, Real)):
         return value.at(sizes)
     if type(value) is tuple:
         return tuple(at(v, sizes) for v in value)
@@ -326,7 +326,7 @@ def with_known(value: Any, known: Mapping[int, int]) -> Any:
     """A number, or a tuple of them, in which some open sizes are numbers."""
     if type(value) is tuple:
         return tuple([with_known(v, known) for v in value])
-    if not isinstance(value, Size) or symbols_of(value).isdisjoint(known):
+    if not isinstance(value, SymbolicSize) or symbols_of(value).isdisjoint(known):
         return value
     found: dict[Monomial, Any] = {}
     for powers, coefficient in value.terms.items():
@@ -344,7 +344,7 @@ def symbols_of(value: int) -> set[int]:
 
 def largest(value: int, most: Mapping[int, int]) -> int | None:
     """The largest that a number is where some open sizes are at most as given; None: unknown."""
-    if not isinstance(value, Size):
+    if not isinstance(value, SymbolicSize):
         return value
     grows = all(c > 0 for powers, c in value.terms.items() if powers)
     return _at(value.terms, most) if grows and symbols_of(value) <= most.keys() else None
@@ -354,7 +354,7 @@ def is_open(value: Any) -> bool:
     """Whether a number, or one in a tuple, depends on open sizes."""
     if type(value) is tuple:
         return any(map(is_open, value))
-    return isinstance(value, (Size, Real))
+    return isinstance(value, (SymbolicSize, Real))
 
 
 def made(example: int, terms: Terms) -> int:
@@ -362,7 +362,7 @@ def made(example: int, terms: Terms) -> int:
     kept = {powers: c for powers, c in terms.items() if c}
     if sum(len(p) == 1 and isinstance(p[0], Floor) for p in kept) > 1:
         kept = _in_one_way(frozenset(kept.items()))
-    return Size(example, kept) if any(kept) else example
+    return SymbolicSize(example, kept) if any(kept) else example
 
 
 def quotient(a: int, b: int) -> int:
@@ -370,7 +370,7 @@ def quotient(a: int, b: int) -> int:
     exact = divided(a, b)
     if exact is not None:
         return exact
-    if isinstance(a, Size) and not isinstance(b, Size) and b > 0:
+    if isinstance(a, SymbolicSize) and not isinstance(b, SymbolicSize) and b > 0:
         found = _rounded_down(a, b)
         if found is not None:
             return found
@@ -381,7 +381,7 @@ def quotient(a: int, b: int) -> int:
 
 def divided(a: int, b: int) -> int | None:
     """a / b if it is whole for all sizes, else None."""
-    if not isinstance(a, Size) and not isinstance(b, Size):
+    if not isinstance(a, SymbolicSize) and not isinstance(b, SymbolicSize):
         return a // b if b and a % b == 0 else None
     rest, found = dict(_terms(a)), {}
     lead, first = max(_terms(b).items(), key=lambda term: _order(term[0]))
@@ -404,12 +404,12 @@ def divided(a: int, b: int) -> int | None:
 
 def share(a: int, b: int) -> int:
     """a / b, where it does not matter that this may be a fraction for some sizes."""
-    if not isinstance(a, Size):
+    if not isinstance(a, SymbolicSize):
         return a // b
     return made(int(a) // b, {p: fractions.Fraction(c) / b for p, c in a.terms.items()})
 
 
-def is_whole(number: Size) -> bool:
+def is_whole(number: SymbolicSize) -> bool:
     """Whether a polynomial is a whole number for all sizes: n (n - 1) / 2 is, n / 2 is not."""
     if all(type(c) is int for c in number.terms.values()):
         return True
@@ -430,14 +430,14 @@ def is_whole(number: Size) -> bool:
 
 def surely(difference: int) -> bool:
     """Whether a number is at least 0, for all sizes."""
-    if not isinstance(difference, Size):
+    if not isinstance(difference, SymbolicSize):
         return difference >= 0
     return _is_sure(frozenset(difference.terms.items()))
 
 
 def decided(difference: int) -> bool:
     """Whether a number is at least 0: for all sizes, or for those like the example's."""
-    if not isinstance(difference, Size):
+    if not isinstance(difference, SymbolicSize):
         return difference >= 0
     if surely(difference):
         return True
@@ -517,7 +517,7 @@ def _in_one_way(terms: frozenset[tuple[Monomial, Any]]) -> dict[Monomial, Any]:
     return {p: c for p, c in found.items() if c}
 
 
-def _rounded_down(a: Size, b: int) -> int | None:
+def _rounded_down(a: SymbolicSize, b: int) -> int | None:
     """⌊a / b⌋ of a number that is linear in one size and its quotients; None of any other."""
     symbols = {s for powers in a.terms for s in powers}
     whole = all(len(p) < 2 and type(c) is int for p, c in a.terms.items())
@@ -556,7 +556,7 @@ def _linear(size: int, values: list[int], period: int) -> Iterator[tuple[Monomia
 
 
 def _terms(value: int) -> Terms:
-    if isinstance(value, Size):
+    if isinstance(value, SymbolicSize):
         return value.terms
     return {(): value} if value else {}
 

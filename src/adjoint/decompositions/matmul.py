@@ -13,7 +13,7 @@ from typing import Any
 from adjoint import ops
 from adjoint.checks import einsum as contraction
 from adjoint.checks import matmul as products
-from adjoint.checks.einsum import Labels, Move, Plan
+from adjoint.checks.einsum import Contraction, Labels, Move
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
@@ -37,7 +37,7 @@ def _contract(
     return _run(program, list(operands), operands[0].dtype)
 
 
-def _run(program: Plan, operands: list[Tensor], dtype: DType | None) -> Tensor:
+def _run(program: Contraction, operands: list[Tensor], dtype: DType | None) -> Tensor:
     """Run a plan; sums of integers have `dtype`, or become int64 where it is None."""
     operands = [_apply(moves, x, dtype) for moves, x in zip(program.first, operands)]
     for pair in program.pairs:

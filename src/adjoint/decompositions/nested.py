@@ -28,14 +28,14 @@ from adjoint.ops.nested import (
     components,
     gathered,
     is_nested,
-    joined,
     kept,
+    of_parts,
     sizes_of,
     spread,
 )
 from adjoint.structures.ragged import (
     Ragged,
-    Size,
+    RaggedSize,
     bounds,
     flat,
     lined_up,
@@ -87,7 +87,7 @@ def _between(what: str, offsets: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 def from_tensor_list(list: Sequence[Tensor], dtype: Any, *_: Any) -> Tensor:
     """The strided nested tensor of the tensors in a list."""
     parts = [part if dtype is None else part.to(dtype) for part in list]
-    return joined("_nested_tensor_from_tensor_list", parts)
+    return of_parts("_nested_tensor_from_tensor_list", parts)
 
 
 def _of_rows(padded: Tensor, ragged: Ragged) -> Tensor:
@@ -132,7 +132,7 @@ def from_padded(padded: Tensor, sizes: Tensor, fuse_transform_0213: bool) -> Ten
     if ragged.dim is not None and shapes[:1] and shapes[0][1:] == tuple(padded.shape[2:]):
         return _of_rows(padded, ragged)
     parts = [_corner(padded.select(0, i), shape) for i, shape in enumerate(shapes)]
-    return joined(what, parts)
+    return of_parts(what, parts)
 
 
 def _check_inside(what: str, padded: Tensor, shapes: Sequence[Shape]) -> None:
@@ -199,7 +199,7 @@ def view_from_jagged(
     if lengths is not None:
         sizes = list(checks.numbers(what, "lengths", lengths))
     checks.check_lengths(what, numbers[:-1], sizes, extent)
-    return runtime.nested(self, Ragged(jagged, dim, numbers[:-1], Size(tuple(sizes)), extent))
+    return runtime.nested(self, Ragged(jagged, dim, numbers[:-1], RaggedSize(tuple(sizes)), extent))
 
 
 def view_from_buffer(self: Tensor, sizes: Tensor, strides: Tensor, offsets: Tensor) -> Tensor:
@@ -355,14 +355,16 @@ def each(what: str, self: Tensor, function: Any) -> Tensor:
     parts = [function(part) for part in components(self)]
     if parts and len({tuple(part.shape) for part in parts}) == 1 and self.ragged.dim is not None:
         return ops.stack(parts)
-    return joined(what, parts, self.layout)
+    return of_parts(what, parts, self.layout)
 
 
 def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
     a, b = _dim("transpose", self, dim0), _dim("transpose", self, dim1)
     ragged = self.ragged
     if ragged.dim is None:
-        return joined("transpose", [part.transpose(a, b) for part in components(self)], self.layout)
+        return of_parts(
+            "transpose", [part.transpose(a, b) for part in components(self)], self.layout
+        )
     moved = {a: b, b: a}.get(ragged.dim, ragged.dim)
     return kept(self, self.value.transpose(a, b), moved)
 
@@ -373,7 +375,7 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
     order = [_dim("permute", self, d) for d in dims[1:]]
     ragged = self.ragged
     if ragged.dim is None:
-        return joined("permute", [part.permute(order) for part in components(self)], self.layout)
+        return of_parts("permute", [part.permute(order) for part in components(self)], self.layout)
     values = self.value.permute(order)
     return kept(self, values, order.index(ragged.dim))
 
@@ -383,7 +385,7 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     if inner < 0:
         raise DimensionError(f"unsqueeze: dim={dim} of a nested tensor: {BATCH}")
     if ragged.dim is None:
-        return joined("unsqueeze", [part.unsqueeze(inner) for part in components(self)])
+        return of_parts("unsqueeze", [part.unsqueeze(inner) for part in components(self)])
     return kept(self, self.value.unsqueeze(inner), ragged.dim + (inner <= ragged.dim))
 
 
@@ -432,7 +434,7 @@ def cat(tensors: Sequence[Tensor], dim: int) -> Tensor:
         raise ShapeError("cat: all tensors must be nested, or none")
     first = tensors[0]
     if wrap_dim("cat", dim, first.ndim) == 0:
-        return joined("cat", [part for t in tensors for part in components(t)], first.layout)
+        return of_parts("cat", [part for t in tensors for part in components(t)], first.layout)
     inner, ragged = _dim("cat", first, dim), first.ragged
     same = all(t.ragged.same_places(ragged) for t in tensors)
     if ragged.dim not in (None, inner) and same:
@@ -441,7 +443,7 @@ def cat(tensors: Sequence[Tensor], dim: int) -> Tensor:
         counts = ", ".join(str(t.ragged.count) for t in tensors)
         raise ShapeError(f"cat: nested tensors of {counts} components, which must be equally many")
     groups = zip(*map(components, tensors), strict=True)
-    return joined("cat", [ops.cat(list(group), inner) for group in groups], first.layout)
+    return of_parts("cat", [ops.cat(list(group), inner) for group in groups], first.layout)
 
 
 def softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
@@ -456,7 +458,7 @@ def _normalized(what: str, function: Any, self: Tensor, dim: int, to_float: bool
     inner, ragged = _dim(what, self, dim), self.ragged
     if ragged.dim is None:
         parts = [function(part, inner, to_float) for part in components(self)]
-        return joined(what, parts, self.layout)
+        return of_parts(what, parts, self.layout)
     if inner != ragged.dim:
         return kept(self, function(self.value, inner, to_float))
     return gathered(self, function(spread(self, -math.inf), 1, to_float))
@@ -466,7 +468,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     _check_only("linear", input, weight, bias)
     if input.ragged.dim is None:
         parts = [ops.linear(part, weight, bias) for part in components(input)]
-        return joined("linear", parts, input.layout)
+        return of_parts("linear", parts, input.layout)
     _check_last("linear", input, 1)
     return kept(input, ops.linear(input.value, weight, bias))
 
@@ -499,7 +501,7 @@ def native_layer_norm(
         ops.native_layer_norm(part, normalized_shape, weight, bias, eps)
         for part in components(input)
     ]
-    return tuple(joined("layer_norm", parts) for parts in zip(*each_one, strict=True))
+    return tuple(of_parts("layer_norm", parts) for parts in zip(*each_one, strict=True))
 
 
 def fused_rms_norm(
@@ -510,7 +512,7 @@ def fused_rms_norm(
         each_one = [
             ops._fused_rms_norm(part, normalized_shape, weight, eps) for part in components(input)
         ]
-        return tuple(joined("rms_norm", parts) for parts in zip(*each_one, strict=True))
+        return tuple(of_parts("rms_norm", parts) for parts in zip(*each_one, strict=True))
     _check_last("rms_norm", input, len(normalized_shape))
     found = ops._fused_rms_norm(input.value, normalized_shape, weight, eps)
     return tuple(kept(input, values) for values in found)
@@ -521,7 +523,7 @@ def embedding(weight: Tensor, indices: Tensor, *rest: Any) -> Tensor:
         raise ShapeError("embedding: the indices may be nested, and the weight must be dense")
     if indices.ragged.dim is None:
         parts = [ops.embedding(weight, part, *rest) for part in components(indices)]
-        return joined("embedding", parts, indices.layout)
+        return of_parts("embedding", parts, indices.layout)
     return kept(indices, ops.embedding(weight, indices.value, *rest))
 
 
@@ -589,9 +591,9 @@ def _with_dense(nested: Tensor, dense: Tensor, product: Any) -> Tensor:
     ragged = nested.ragged
     if dense.ndim == nested.ndim and dense.shape[0] == ragged.count:
         parts = zip(components(nested), dense.unbind(0), strict=True)
-        return joined("matmul", [product(a, b) for a, b in parts], nested.layout)
+        return of_parts("matmul", [product(a, b) for a, b in parts], nested.layout)
     if dense.ndim <= 2:
-        return joined("matmul", [product(a, dense) for a in components(nested)], nested.layout)
+        return of_parts("matmul", [product(a, dense) for a in components(nested)], nested.layout)
     raise ShapeError(
         f"matmul: a dense tensor of shape {show(dense.shape)} beside a nested tensor of "
         f"{ragged.count} components {sizes_of(nested)}: it needs as many of them, or at most 2 "
@@ -606,9 +608,9 @@ def _product(self: Tensor, other: Tensor) -> Tensor:
     last = None not in (a.dim, b.dim) and a.dim == self.value.ndim - 1
     if last and b.dim == other.value.ndim - 2 and a.size == b.size and self.ndim == other.ndim == 3:
         dense = spread(self, 0).transpose(1, 2).matmul(spread(other, 0))
-        return dense if self.layout is jagged else joined("matmul", list(dense.unbind(0)))
+        return dense if self.layout is jagged else of_parts("matmul", list(dense.unbind(0)))
     parts = zip(components(self), components(other), strict=True)
-    return joined("matmul", [x.matmul(y) for x, y in parts])
+    return of_parts("matmul", [x.matmul(y) for x, y in parts])
 
 
 def bmm(self: Tensor, mat2: Tensor) -> Tensor:

@@ -68,7 +68,7 @@ def _integrand(what: str, y: Tensor, dim: int) -> tuple[Tensor, int]:
     return y, wrap_dim(what, dim, y.ndim)
 
 
-def _steps(what: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
+def _spacings(what: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
     """The differences of the sample points, shaped to be multiplied with samples of `y`."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:
@@ -100,7 +100,7 @@ def trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     y, dim = _integrand("trapezoid", y, dim)
     if y.shape[dim] == 0:
         return (y / 2.0).sum((dim,))
-    steps = _steps("trapezoid", y, x, dim)
+    steps = _spacings("trapezoid", y, x, dim)
     left, right = _halves(y, dim)
     terms = (left + right) * steps
     return terms.sum((dim + terms.ndim - y.ndim,)) / 2.0
@@ -116,7 +116,7 @@ def cumulative_trapezoid_dx(y: Tensor, dx: Scalar, dim: int) -> Tensor:
 def cumulative_trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     """The running integrals of `trapezoid`, one fewer than there are samples."""
     y, dim = _integrand("cumulative_trapezoid", y, dim)
-    steps = _steps("cumulative_trapezoid", y, x, dim)
+    steps = _spacings("cumulative_trapezoid", y, x, dim)
     left, right = _halves(y, dim)
     terms = (left + right) * steps
     return terms.cumsum(dim + terms.ndim - y.ndim) / 2.0

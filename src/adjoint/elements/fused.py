@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.element_loops import Loop
+from adjoint.c_kernels.element_loops import ElementLoop
 from adjoint.core.dtypes import OF
 from adjoint.core.records import record
 from adjoint.elements import language
@@ -49,7 +49,7 @@ class Fused:
         bind: Callable[[Formula], Callable[..., Any]],  # compiles a part of the formula
     ) -> None:
         self.formula, self.parameters, self.plain, self.bind = formula, parameters, plain, bind
-        self.known: dict[Any, tuple[Loop, Parts] | None] = {}  # by dtypes and other arguments
+        self.known: dict[Any, tuple[ElementLoop, Parts] | None] = {}  # by dtypes, arguments
 
     def __call__(self, *values: Any) -> Any:
         key = tuple([v.dtype.num if type(v) is np.ndarray else _key(v) for v in values])
@@ -69,7 +69,7 @@ class Fused:
         result = loop([given[name] for name in loop.operands])
         return self.plain(*values) if result is None else result
 
-    def _find(self, values: Sequence[Any]) -> tuple[Loop, Parts] | None:
+    def _find(self, values: Sequence[Any]) -> tuple[ElementLoop, Parts] | None:
         given = dict(zip(self.parameters, values, strict=True))
         tree = self.formula.tree.body
         found = loop(tree, given)
@@ -121,7 +121,7 @@ def _has_text(node: ast.expr, given: Mapping[str, Any]) -> bool:
         return False
 
 
-def loop(tree: ast.expr, given: Mapping[str, Any]) -> Loop | None:
+def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
     """The loop of an expression in arrays of one dtype; None where a part has no text."""
     dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
     computed = {dtypes[n] for n in free_names(ast.Expression(tree)) & dtypes.keys()} - {"bool"}

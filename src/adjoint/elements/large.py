@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels.copies import write
-from adjoint.c_kernels.element_loops import LARGE, STORED, Loop, kind_of
+from adjoint.c_kernels.element_loops import LARGE, STORED, ElementLoop, kind_of
 from adjoint.core.dtypes import NAMES, OF
 from adjoint.core.promotion import NUMBERS, element
 from adjoint.elements import functions, language
@@ -89,8 +89,8 @@ class Large:
         self.names = row.schema.names
         promoted = row.promoted_tensors or tuple(a.name for a in row.schema.tensors)
         self.promoted = frozenset(promoted)  # operands that are computed with, of one dtype
-        self.known: dict[Any, tuple[Loop, list[Any]] | None] = {}  # by dtypes and other arguments
-        self.loops: dict[tuple[str, ...], dict[str, Loop]] = {}  # by dtypes, then by text
+        self.known: dict[Any, tuple[ElementLoop, list[Any]] | None] = {}  # by dtypes, arguments
+        self.loops: dict[tuple[str, ...], dict[str, ElementLoop]] = {}  # by dtypes, then by text
 
     def __call__(self, *values: Any, out: Array | None = None) -> Array | None:
         """The result, in `out` if that is given; None where the NumPy kernel shall compute."""
@@ -120,7 +120,9 @@ class Large:
             return None
         return loop(given, numbers, out)
 
-    def _find(self, arrays: Sequence[Any], values: Sequence[Any]) -> tuple[Loop, list[Any]] | None:
+    def _find(
+        self, arrays: Sequence[Any], values: Sequence[Any]
+    ) -> tuple[ElementLoop, list[Any]] | None:
         """The loop for such arguments, and the numbers among them."""
         operands = self._operands(arrays)
         if operands is None:
@@ -174,7 +176,7 @@ class Large:
         except OverflowError:  # a whole number beyond float64: the NumPy kernel says so
             return None
 
-    def _loop(self, text: str, operands: dict[str, str], dtype: str) -> Loop:
+    def _loop(self, text: str, operands: dict[str, str], dtype: str) -> ElementLoop:
         others = [self.names[i] for i in self.others]
         result = "bool" if self.row.archetype.result == "bool" else dtype
         if self.row.promote == "real":
@@ -207,7 +209,9 @@ def _as_word(number: Any) -> int:
     return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def loop_of(text: str, operands: dict[str, str], numbers: Sequence[str], result: str) -> Loop:
+def loop_of(
+    text: str, operands: dict[str, str], numbers: Sequence[str], result: str
+) -> ElementLoop:
     """The loop of a text in the language of the column `c`, with names marked: `{self} + 1`."""
     computed = next((d for d in operands.values() if d != "bool"), result)
     suffix = suffix_of(STORED[computed][1])
@@ -215,7 +219,7 @@ def loop_of(text: str, operands: dict[str, str], numbers: Sequence[str], result:
     common = _common(text, suffix)
     body = " ".join((plain, *common))
     declarations, is_exact = functions.prelude(body, 0), functions.rounds_alike(body)
-    return Loop(plain, operands, numbers, result, declarations, common, is_exact=is_exact)
+    return ElementLoop(plain, operands, numbers, result, declarations, common, is_exact=is_exact)
 
 
 _ONE_CALL = re.compile(r"\(?(\w+)({@}\((?:[^()]|\({\w+}\))*\))\)?")

@@ -36,7 +36,7 @@ from adjoint.graph.trace import TraceLevel
 from adjoint.homes.levels import GradLevel
 from adjoint.homes.pullback import pullback_on
 from adjoint.tape import engine
-from adjoint.tape.backward_passes import Pass
+from adjoint.tape.backward_passes import BackwardRequest
 from adjoint.tape.edges import GradientEdge
 from adjoint.tensor import nodes
 from adjoint.tensor.tensor import Tensor
@@ -183,7 +183,7 @@ class _Joint(_Retrace):
         if not roots:
             return [None] * len(self.pull.inputs)
         self.marked = start = self.graph.last
-        how = Pass(retain_graph=True, level=self.tape, whole=True, observer=self._passes)
+        how = BackwardRequest(retain_graph=True, level=self.tape, whole=True, observer=self._passes)
         edges = [self.tape.edges[v] for v in roots]
         found = self.pull.settled(engine.gradients(edges, self.grads, self.pull.inputs, how))
         self._mark()

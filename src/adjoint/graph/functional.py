@@ -167,7 +167,7 @@ def _by_formula(op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> A
         "grad": new
     }
     found = derive.call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", scope)
-    return fitting.fit(found, source)
+    return fitting.fit_like(found, source)
 
 
 def _by_position(what: str, path: tuple[views.Step, ...], source: Any, new: Any) -> Any:

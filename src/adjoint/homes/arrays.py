@@ -333,7 +333,7 @@ def may_be_kept(tensor: Any) -> bool:
     while isinstance(tensor, Tensor):
         if tensor.edge is not None:
             return True
-        tangent = None if tensor.home is None else getattr(tensor, "beside", None)
+        tangent = None if tensor.home is None else getattr(tensor, "companion", None)
         if isinstance(tangent, Tensor) and may_be_kept(tangent):
             return True
         tensor = tensor.value

@@ -19,7 +19,7 @@ from adjoint.homes.pullback import pullback, pullback_on
 from adjoint.ops import binding
 from adjoint.ops import operator as operators
 from adjoint.ops.kinks import is_limit
-from adjoint.table.rows import Forward, Reverse, Row
+from adjoint.table.rows import ForwardFormula, Reverse, Row
 from adjoint.tape import fitting, narrow
 from adjoint.tape.fitting import dense
 from adjoint.tape.saving import grad_names, result_names
@@ -52,7 +52,7 @@ def _functions(row: Row) -> dict[str, tuple[Callable[..., Any], tuple[str, ...],
 
 
 @remembered
-def _pruned(row: Row) -> dict[tuple[str, frozenset[str]], Forward]:
+def _pruned(row: Row) -> dict[tuple[str, frozenset[str]], ForwardFormula]:
     """The forward formulas of a row without the terms of absent tangents."""
     return {}
 
@@ -188,7 +188,7 @@ def reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> li
         else:
             given = scope[argument.name]  # None where an optional input is absent
             absent = value is None or given is None
-            flat.append(None if absent else fitting.fit(value, given))
+            flat.append(None if absent else fitting.fit_like(value, given))
     return flat
 
 
@@ -233,7 +233,11 @@ def forward_all(
 
 
 def _forward(
-    row: Row, entry: Forward, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
+    row: Row,
+    entry: ForwardFormula,
+    scope: dict[str, Any],
+    tangents: dict[str, Any],
+    results: list[Any],
 ) -> Any:
     if entry.automatic:
         return _AUTOMATIC[entry.automatic](row, scope, tangents, results)
@@ -255,7 +259,7 @@ def _forward(
     return call_formula(row, entry, symbol, local)
 
 
-def _without(row: Row, entry: Forward, absent: frozenset[str]) -> Forward:
+def _without(row: Row, entry: ForwardFormula, absent: frozenset[str]) -> ForwardFormula:
     """A forward formula without the terms of absent tangents, kept on the row."""
     if not absent:
         return entry

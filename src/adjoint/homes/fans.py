@@ -83,9 +83,9 @@ def _factors(
     repeated, near = how
     exact = [make(o.value) for o in outs]
     found = packet(op.row.texts["fan"])(matrices, *values[1:], *exact, near)
-    beside = dict(zip(range(len(outs)), found, strict=False))
+    others = dict(zip(range(len(outs)), found, strict=False))
     return tuple(
-        FANS.joined(out.value, beside[k], repeated) if _stands_for(out, beside.get(k)) else out
+        FANS.fan_for(out.value, others[k], repeated) if _stands_for(out, others.get(k)) else out
         for k, out in enumerate(outs)
     )
 
@@ -128,14 +128,14 @@ class Fans(Home):
     def is_fan(self, tensor: Tensor) -> bool:
         return True
 
-    def joined(self, value: Any, values: Any, repeated: bool) -> Any:
+    def fan_for(self, value: Any, values: Any, repeated: bool) -> Any:
         """A tensor that shows an array and stands for a fan."""
         edge = None
         if values.edge is not None:  # without a tangent, whose limit may come to exist only later
             recorded = make(values.value, edge=values.edge)
             edge = packet("_fan_at_point")(recorded, repeated).edge
         tensor = new_tensor(self, value, edge)
-        tensor.beside = Fan(values, repeated)
+        tensor.companion = Fan(values, repeated)
         return tensor
 
     def process(self, op: Operator, values: list[Any]) -> Any:
@@ -169,14 +169,14 @@ class Fans(Home):
             return exact
         repeated = _repeated(args)
         found = self._one_by_one(run, *_spread(list(args), repeated))
-        return self._joined(exact, found, repeated)
+        return self._fans_for(exact, found, repeated)
 
     def _factors_again(self, op: Operator, values: list[Any]) -> Any:
         """The factors of a matrix that was computed from others."""
         with at_kinks(EXACT):
             outs = op.call(_each(_at_point, values))
         found, near = _clusters(op.row, values, outs, order_ahead() + 1)
-        fan = values[0].beside
+        fan = values[0].companion
         repeated = fan.repeated or bool(found)
         return type(outs)(_factors(op, values, outs, fan.values, repeated, near))
 
@@ -190,7 +190,7 @@ class Fans(Home):
             found = self._one_by_one(run, given, spread)
         if exact is None:
             exact = _each_result(lambda t: make(t.value[0]), found)
-        return self._joined(exact, found, repeated)
+        return self._fans_for(exact, found, repeated)
 
     def _one_by_one(
         self, run: Callable[[list[Any]], Any], given: list[Any], spread: list[Any]
@@ -211,9 +211,9 @@ class Fans(Home):
             return type(first)([gather([r[n] for r in results]) for n in range(len(first))])
         return gather(results)
 
-    def _joined(self, exact: Any, found: Any, repeated: bool) -> Any:
+    def _fans_for(self, exact: Any, found: Any, repeated: bool) -> Any:
         def one(e: Any, f: Any) -> Any:
-            return self.joined(e.value, f, repeated) if _is_differentiable(e) else e
+            return self.fan_for(e.value, f, repeated) if _is_differentiable(e) else e
 
         if isinstance(exact, (tuple, list)):
             return type(exact)([one(e, f) for e, f in zip(exact, found, strict=True)])
@@ -223,9 +223,9 @@ class Fans(Home):
 
     def settle(self, tensor: Any, derivative: bool) -> Any:
         """A value or a derivative as it leaves a transform."""
-        fan = tensor.beside
+        fan = tensor.companion
         if current().differentiating:
-            return self.joined(_shown(tensor) if derivative else tensor.value, *fan)
+            return self.fan_for(_shown(tensor) if derivative else tensor.value, *fan)
         if not derivative:
             return ordinary(tensor)
         settled = limits.settle(fan.values, derivative)
@@ -252,13 +252,14 @@ class Fans(Home):
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         result = functional(before, *values[1:count], **keywords).to(target.dtype)
         np.copyto(target.value, np.broadcast_to(result.value, target.value.shape))
-        target.home, target.beside, target.edge = result.home, result.beside, result.edge
+        target.home, target.companion, target.edge = result.home, result.companion, result.edge
         wrote(target, op.name)
         return target
 
     def detach(self, tensor: Tensor) -> Tensor:
         _protect(tensor)  # a write would not reach the fan
-        return self.joined(tensor.value, tensor.beside.values.detach(), tensor.beside.repeated)
+        fan = tensor.companion
+        return self.fan_for(tensor.value, fan.values.detach(), fan.repeated)
 
 
 FANS = Fans()
@@ -273,17 +274,17 @@ def ordinary(value: Any) -> Any:
     """What a tensor of `FANS` shows, with the history and the tangent of the limit."""
     if not is_of_fans(value):
         return value
-    fan: Any = value.beside
+    fan: Any = value.companion
     near = packet("_fan_at_point")(fan.values, fan.repeated)
     tensor = make(value.value, edge=near.edge)
     tensor.home = near.home
-    tensor.beside = None if near.home is None else near.beside
+    tensor.companion = None if near.home is None else near.companion
     return tensor
 
 
 def _shown(tensor: Any) -> Any:
     """The limit of a derivative as an array; what was computed at A while there is none."""
-    fan = tensor.beside
+    fan = tensor.companion
     try:
         return packet("_limit_of_fan")(make(fan.values.value), fan.repeated).value
     except DegenerateError:  # what comes of it may not depend on the basis
@@ -297,7 +298,7 @@ def _at_point(value: Any) -> Any:
 
 def _repeated(values: Sequence[Any]) -> bool:
     found = [v for each in values for v in (each if type(each) is list else [each])]
-    return any(v.beside.repeated for v in found if is_of_fans(v))
+    return any(v.companion.repeated for v in found if is_of_fans(v))
 
 
 def _spread(values: list[Any], repeated: bool) -> tuple[list[Any], list[Any]]:
@@ -310,7 +311,7 @@ def _spread(values: list[Any], repeated: bool) -> tuple[list[Any], list[Any]]:
         if type(value) is list:
             one, more = _spread(value, repeated)
         elif is_of_fans(value):
-            one, more = value.beside.values, True
+            one, more = value.companion.values, True
         elif isinstance(value, Tensor) and (value.edge is not None or value.home is not None):
             one, more = packet("_spread_over_fan")(value, repeated), True
         given.append(one)

@@ -41,7 +41,7 @@ class Forward(Home):
 
     def _tangent(self, value: Any) -> Any:
         """The same with NaN where it may be structurally zero: Note in tangents.py."""
-        return value.beside if isinstance(value, Tensor) and value.home is self else None
+        return value.companion if isinstance(value, Tensor) and value.home is self else None
 
     def primal(self, value: Any) -> Any:
         """A tensor without its tangent; lists entry by entry, everything else as it is."""
@@ -143,7 +143,7 @@ class JvpLevel(Forward, Level):
         return self.below(value)
 
     def set_tangent(self, tensor: Tensor, tangent: Any) -> None:
-        tensor.beside = tangent
+        tensor.companion = tangent
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         if not self.open:
@@ -174,10 +174,10 @@ class JvpLevel(Forward, Level):
         return type(results)(outs) if isinstance(results, (tuple, list)) else outs[0]
 
     def is_idle(self, value: Any) -> bool:
-        return not self.owns(value) or value.beside is None
+        return not self.owns(value) or value.companion is None
 
     def cloned(self, tensor: Any) -> Any:
-        return self.lift(tensor.value.clone(), tensor.beside)
+        return self.lift(tensor.value.clone(), tensor.companion)
 
     def write(self, op: Operator, target: Any, result: Any) -> None:
         """Write the value below, and the tangent here."""
@@ -187,7 +187,7 @@ class JvpLevel(Forward, Level):
         wrote(target, op.name)
 
     def direction(self, tensor: Tensor) -> Any:
-        return super().direction(tensor) if tensor.beside is None else tensor.beside
+        return super().direction(tensor) if tensor.companion is None else tensor.companion
 
 
 # weak references to the dual tensors of the level that is open in this context
@@ -221,7 +221,7 @@ class DualTensors(Forward):
             living = duals.get()
             if living is not None:
                 living.append(weakref.ref(tensor))
-        tensor.beside = tangent
+        tensor.companion = tangent
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         row = op.row
@@ -262,10 +262,10 @@ class DualTensors(Forward):
         self.write_tangent(tensor, None)
 
     def direction(self, tensor: Tensor) -> Any:
-        return tensor.beside
+        return tensor.companion
 
     def text(self, tensor: Tensor) -> str:
-        return f"{super().text(tensor)[:-1]}, tangent={tensor.beside!r})"
+        return f"{super().text(tensor)[:-1]}, tangent={tensor.companion!r})"
 
 
 DUALS = DualTensors()

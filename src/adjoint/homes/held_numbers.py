@@ -47,7 +47,7 @@ class Number:
             return self.own
         return DEFAULT.dtype if self.kind is float else DEFAULT.complex_dtype
 
-    def joined(self, other: Number | type) -> Number:
+    def combined(self, other: Number | type) -> Number:
         """The kind of a Python expression of two numbers, NumPy's rules among its scalars."""
         of_other = other.own if isinstance(other, Number) else None
         python = other.kind if isinstance(other, Number) else other
@@ -145,7 +145,7 @@ def _arithmetic(method: str) -> Callable[..., Any]:
             return getattr(Tensor, method)(self, *other)
         number = self.wrapped
         for kind in kinds:
-            number = number.joined(kind)
+            number = number.combined(kind)
         plain = [o.stored if type(o) is HeldNumber else o for o in other]
         result = getattr(Tensor, method)(self.stored.to(number.dtype), *plain)
         if result.dtype.category < dtypes.FLOAT:

@@ -33,10 +33,10 @@ def at_kinks(choice: int) -> changed:
     return changed(at_kinks=choice)
 
 
-def beside(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -> Any:
+def result_near(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -> Any:
     """The result of an operator near a kink, of `values` that are near to `exact`."""
     row = op.row
-    values = _wide(values)
+    values = _in_float64(values)
     if _has_formula(op, values):
         with at_kinks(EXACT):
             found = binding.reference(row.texts["near"], "decompositions", row, "near")(*values)
@@ -61,7 +61,7 @@ def _has_formula(op: Operator, values: list[Any]) -> bool:
     return any(isinstance(v, Tensor) and v.is_complex() for v in values)
 
 
-def _wide(values: list[Any]) -> list[Any]:
+def _in_float64(values: list[Any]) -> list[Any]:
     """The same, with float64 in place of narrower numbers if these decide the dtype of a result:
     beside a complex number of no dimensions they do."""
     tensors = [v for v in values if isinstance(v, Tensor)]
@@ -109,15 +109,15 @@ def _with_tangents(op: Operator, at: list[Any], tangents: Any, near: Any, result
     given = {a.name: tangents[names.index(a.name)] for a in op.row.differentiable}
     per_return = [near] if isinstance(near, list) or not several else list(near)
     found = derive.forward_all(op.row, scope, given, per_return)
-    joined = [_joined(o, t) for o, t in zip(results if several else [results], found, strict=True)]
+    joined = [_shifted(o, t) for o, t in zip(results if several else [results], found, strict=True)]
     return type(results)(joined) if several else joined[0]
 
 
-def _joined(value: Any, tangent: Any) -> Any:
+def _shifted(value: Any, tangent: Any) -> Any:
     if tangent is None or not value.is_differentiable_dtype() or value.is_complex():
         return value
     if is_limit(tangent):
-        tangent = tangent.beside[0]
+        tangent = tangent.companion[0]
     return _as_complex(value) + 1j * _as_complex(tangent)
 
 

@@ -29,7 +29,7 @@ from adjoint.tensor.nodes import ZERO, Node, Output, next_sequence, own_counter,
 from adjoint.tensor.tensor import Tensor, leaving, make, no_array
 
 
-class _Outside:
+class _BelowLevel:
     """A block of code that runs below a level."""
 
     __slots__ = ("before", "level")
@@ -91,9 +91,9 @@ class Level(Home):
     creates = False  # whether `process` also makes tensors out of nothing (a trace)
     encloses = False  # whether it runs operators on tensors from outside, too (a branch)
 
-    def outside(self) -> _Outside:
+    def outside(self) -> _BelowLevel:
         """Run below this level: what is created there belongs to the levels outside."""
-        return _Outside(self)
+        return _BelowLevel(self)
 
     def go_below(self) -> State:
         """Leave this level, and return the state to put back; for every operator, so no context."""
@@ -104,9 +104,9 @@ class Level(Home):
         state.set(known[1])
         return now
 
-    def lift(self, value: Any, beside: Any = None, /) -> Tensor:
+    def lift(self, value: Any, companion: Any = None, /) -> Tensor:
         """A tensor of the level below as one of this level."""
-        return wrap(self, value, None, beside)
+        return wrap(self, value, None, companion)
 
     def below(self, value: Any) -> Any:
         """What the tensors of this level hold; lists entry by entry, everything else as it is."""
@@ -139,7 +139,7 @@ class Level(Home):
 
         def take(tensor: Any) -> Any:
             viewed = packet(op.name.removesuffix("_"))(tensor, *values[1:count], **keywords)
-            target.beside = viewed.beside
+            target.companion = viewed.companion
             return viewed
 
         views.become_view(target, outer, take)
@@ -195,7 +195,7 @@ class Level(Home):
         views.hand_over(base, below)
         _become(base, self.enclosed(below))
         for living in views.living_views(base):
-            start = wrap(self, base.value, base.edge, base.beside)
+            start = wrap(self, base.value, base.edge, base.companion)
             _become(living, views.replay(living.extra.view.path, start))
         return True
 
@@ -336,7 +336,9 @@ def _any_owned(level: Level, values: Sequence[Any]) -> bool:
     return any(_any_owned(level, v) if type(v) is list else level.owns(v) for v in values)
 
 
-def wrap(home: Level, value: Any, edge: Any = None, beside: Any = None, kind: type = Tensor) -> Any:
+def wrap(
+    home: Level, value: Any, edge: Any = None, companion: Any = None, kind: type = Tensor
+) -> Any:
     """Make a tensor of a level."""
     tensor = object.__new__(kind)
     tensor.value = value
@@ -344,7 +346,7 @@ def wrap(home: Level, value: Any, edge: Any = None, beside: Any = None, kind: ty
     tensor.counter = ZERO
     tensor.extra = None
     tensor.home = home
-    tensor.beside = beside
+    tensor.companion = companion
     tensor.birth = _opened[0]
     return tensor
 
@@ -362,7 +364,7 @@ def _twin(tensor: Any) -> Any:
     """The same tensor as another object, without what is known of its views."""
     if not on_level(tensor):
         return make(tensor.value, edge=tensor.edge)
-    twin = wrap(tensor.home, tensor.value, tensor.edge, tensor.beside)
+    twin = wrap(tensor.home, tensor.value, tensor.edge, tensor.companion)
     twin.birth = tensor.birth
     if tensor.extra is not None:
         twin.more().order = tensor.extra.order
@@ -371,7 +373,7 @@ def _twin(tensor: Any) -> Any:
 
 def _become(tensor: Any, other: Any) -> None:
     """Let a tensor be what another one is; what is known of its views stays."""
-    for name in ("value", "edge", "home", "beside", "birth"):
+    for name in ("value", "edge", "home", "companion", "birth"):
         setattr(tensor, name, getattr(other, name))
 
 

@@ -1,15 +1,16 @@
 """Values at a kink, and what derivatives see there: the same computation infinitely near it.
 
-Note [Kinks]: y = ‖x‖ has no derivative at 0, but ‖x‖² has, and its Hessian is 2I. The formulas
-lose that: x̄ = x ȳ/y is 0 · 0/0. They would not if y were infinitely small: ȳ/y = 2y/y is 2 whatever
-y is. So where a row with the column `kink` gives 0, a tensor of `LIMITS` goes on instead. Its value
+Note [Kinks]: y = ‖x‖ has no derivative at 0, but ‖x‖² has, and its Hessian is 2I. The formulas lose
+that: x̄ = x ȳ/y is 0 · 0/0. They would not if y were infinitely small: ȳ/y = 2y/y is 2 whatever y
+is. So where a row with the column `kink` gives 0, a tensor of `LIMITS` goes on instead. Its value
 is 0, and whatever is shown or compared is computed from that; beside it, one is computed with iδ
 for 0, where δ = 2⁻²⁰⁰, and derivatives are those of the latter. They are the same in every mode,
 since it is an ordinary tensor that any transform differentiates. Beside a finite number the
 infinitely small part stands in the imaginary part and loses no digit: (1 + y) exp(-y) has the slope
--y, after 1 is taken from 1. Operators that know no complex numbers: beside.py. What comes out of a
-derivative is the real part; where it is infinite (the Hessian of ‖x‖ itself) that of the exact
-computation stands, which has the subgradient 0. A real tensor takes the real part of a gradient.
+-y, after 1 is taken from 1. Operators that know no complex numbers: infinitesimals.py. What comes
+out of a derivative is the real part; where it is infinite (the Hessian of ‖x‖ itself) that of the
+exact computation stands, which has the subgradient 0. A real tensor takes the real part of a
+gradient.
 
 √x has an infinite slope at 0, and √x² has not: x̄ = ȳ/2y is 2y/2y. There the argument is approached
 (column `above`), from above: `_above(x)` is 0, and (iδ)² beside it, so that √x is iδ, and powers of
@@ -43,7 +44,7 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.state import current
-from adjoint.homes.infinitesimals import EXACT, LIMIT, NEAR, at_kinks, beside
+from adjoint.homes.infinitesimals import EXACT, LIMIT, NEAR, at_kinks, result_near
 from adjoint.homes.levels import Level, wrap
 from adjoint.kinks.infinitesimal import infinitesimal, kinks, meets_zero, nearby
 from adjoint.ops import binding
@@ -101,7 +102,7 @@ def _limit(exact: Any, near: Sequence[Any]) -> Any:
     if near[0].dtype is exact.dtype and np.array_equal(exact.value, near[0].value, equal_nan=True):
         return near[0]
     tensor = new_tensor(LIMITS, exact.value, near[0].edge)
-    tensor.beside = near if exact.home is None else [near[0], exact]  # a dual one has a tangent
+    tensor.companion = near if exact.home is None else [near[0], exact]  # a dual one has a tangent
     if type(near[0].edge) is Node:
         near[0].edge.more().near = LIMITS
     kinks.met = True
@@ -122,24 +123,24 @@ class _Pairs(Home):
         """Whether this is a tensor with others near it."""
         raise AssertionError(f"{type(self).__name__} defines owns")
 
-    def joined(self, exact: Any, near: Sequence[Any]) -> Any:
+    def with_near(self, exact: Any, near: Sequence[Any]) -> Any:
         """Both as one tensor."""
-        raise AssertionError(f"{type(self).__name__} defines joined")
+        raise AssertionError(f"{type(self).__name__} defines with_near")
 
     def near(self, values: list[Any]) -> list[list[Any]]:
         """What is differentiated in the place of arguments."""
-        return [_each(lambda v: v.beside[0] if self.owns(v) else v, values)]
+        return [_each(lambda v: v.companion[0] if self.owns(v) else v, values)]
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.name == "_settle":
-            return self.settle(self.exact(values[0]), values[0].beside, values[1])
+            return self.settle(self.exact(values[0]), values[0].companion, values[1])
         if op.name == "_above":
             return values[0]
         if op.row.archetype.name == "creation":  # zeros_like: depends on no value
             return op.call(_each(self.exact, values))
         if op.row.decompose and not op.row.reverse and not op.row.forward:
             return binding.decomposition(op.row)(*values)
-        return self._both(op.call, values, partial(beside, op, self.pair))
+        return self._both(op.call, values, partial(result_near, op, self.pair))
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """A function with a derivative of its own: that of `near`."""
@@ -164,16 +165,16 @@ class _Pairs(Home):
 
     def pair(self, exact: Any, near: Any) -> Any:
         """A tensor and what stands beside it as one."""
-        return self.joined(exact, [near])
+        return self.with_near(exact, [near])
 
     def _result(self, exact: Any, near: Any) -> Any:
-        return self.joined(exact, [near]) if _is_differentiable(exact) else exact
+        return self.with_near(exact, [near]) if _is_differentiable(exact) else exact
 
     def settle(self, exact: Any, near: Sequence[Any], derivative: bool) -> Any:
         """A value or a derivative as it leaves a transform."""
         if derivative:
             exact = self.derivative(exact, near)
-        return self.joined(exact, near) if current().differentiating else self.left(exact, near)
+        return self.with_near(exact, near) if current().differentiating else self.left(exact, near)
 
     def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
         """What a derivative shows."""
@@ -193,19 +194,19 @@ class LimitInterpreter(_Pairs):
     def exact(self, value: Any) -> Any:
         if not _is_of_limits(value):
             return value
-        return value.beside[1] if len(value.beside) > 1 else make(value.value)
+        return value.companion[1] if len(value.companion) > 1 else make(value.value)
 
     def owns(self, value: Any) -> bool:
         return _is_of_limits(value)
 
-    def joined(self, exact: Any, near: Sequence[Any]) -> Any:
+    def with_near(self, exact: Any, near: Sequence[Any]) -> Any:
         return _limit(exact, near)
 
     def shown(self, grad: Any) -> Any:
         """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
         known = grad
         if _is_of_limits(grad):
-            known = standard_part(make(grad.value), [grad.beside[0].detach()])
+            known = standard_part(make(grad.value), [grad.companion[0].detach()])
         elif type(grad) is not np.ndarray and not is_plain(grad):
             return settle(grad, True)
         value: Any = known.value if isinstance(known, Tensor) else known
@@ -218,7 +219,7 @@ class LimitInterpreter(_Pairs):
             return clean
         if grad.edge is None:
             return make(clean)
-        return _limit(make(clean), grad.beside if _is_of_limits(grad) else [grad])
+        return _limit(make(clean), grad.companion if _is_of_limits(grad) else [grad])
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.schema.replaces:
@@ -272,7 +273,7 @@ class NearLevel(_Pairs, Level):
     def owns(self, value: Any) -> bool:
         return is_near(value)
 
-    def joined(self, exact: Any, near: Sequence[Any]) -> Any:
+    def with_near(self, exact: Any, near: Sequence[Any]) -> Any:
         return wrap(self, exact, None, near)
 
     def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
@@ -305,7 +306,7 @@ class NearLevel(_Pairs, Level):
 
     def detach(self, tensor: Any) -> Any:
         """Both: a write to what is detached changes both."""
-        return self.joined(tensor.value.detach(), [n.detach() for n in tensor.beside])
+        return self.with_near(tensor.value.detach(), [n.detach() for n in tensor.companion])
 
     def left(self, exact: Any, near: Sequence[Any]) -> Any:
         (one,) = near
@@ -361,7 +362,7 @@ def _near_in_graph(level: Any, out: Any, near: Any) -> Any:
     """A traced tensor beside the one near its kink, which may be anywhere where it is 0."""
     met = (out == 0).any()
     level.kink_met = met if level.kink_met is None else level.kink_met | met
-    return NearLevel(level).joined(out, [near])
+    return NearLevel(level).with_near(out, [near])
 
 
 # ---- operators with a branch point at 0: x stands for one infinitely little above 0 --------------
@@ -389,11 +390,11 @@ def _gradient_above(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any
     """A gradient as one of a real tensor, with the complex one beside it."""
     assert node.saved is not None  # by-hand nodes keep what they hold
     (tensor,) = node.saved
-    near = grad.beside[0] if _is_of_limits(grad) else grad
+    near = grad.companion[0] if _is_of_limits(grad) else grad
     near = near.conj()  # as a function of x it is analytic
     if graph:
         values = [near, _little_above(_one_sided(tensor))]
-        near = near + beside(packet("_bend").operators[0], LIMITS.pair, values, values)
+        near = near + result_near(packet("_bend").operators[0], LIMITS.pair, values, values)
     like = make(tensor.value)
     if isinstance(near.home, Level):  # its tensors are pairs below it
         return (packet("_one_sided")(near, like),)
@@ -473,7 +474,7 @@ def _protect(tensor: Any) -> None:
 def _settled(value: Any) -> Any:
     """The tensor itself, from now on an ordinary one."""
     if _is_of_limits(value):
-        _take_home(value, _as_real(value.beside[0], value))
+        _take_home(value, _as_real(value.companion[0], value))
     return value
 
 
@@ -487,7 +488,7 @@ def _like(near: Any, value: Any) -> Any:
 def _take_home(tensor: Any, near: Any) -> None:
     """Let a tensor live where the one near it lives: it may have a tangent."""
     tensor.home = near.home
-    tensor.beside = None if near.home is None else near.beside
+    tensor.companion = None if near.home is None else near.companion
 
 
 def _is_differentiable(results: Any) -> bool:
@@ -558,8 +559,9 @@ def ordinary(tensor: Any) -> Any:
     """A tensor without what is beside its kink: its value, with its history and tangent."""
     if not _is_of_limits(tensor):
         return tensor
-    near, *exact = tensor.beside
+    near, *exact = tensor.companion
     made = _like(_as_real(near, tensor), tensor.value)
     for dual in exact:
-        made.beside = _like(made.beside, standard_part(dual.beside, [near.beside]).value)
+        tangent = standard_part(dual.companion, [near.companion])
+        made.companion = _like(made.companion, tangent.value)
     return made

@@ -26,7 +26,7 @@ from adjoint.ops import operator as operators
 from adjoint.ops.arguments import DIMS
 from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator
-from adjoint.structures.ragged import Ragged, Size
+from adjoint.structures.ragged import Ragged, RaggedSize
 from adjoint.table.rows import Row
 from adjoint.tensor.home import Height, Home
 from adjoint.tensor.tensor import Tensor
@@ -232,7 +232,7 @@ class NestedTensor(PackedTensor):
                 "unbind() for each component"
             )
         chosen = [c[rest] if rest else c for c in parts.components(self)[first]]
-        return parts.joined("x[…]", chosen, self.layout)
+        return parts.of_parts("x[…]", chosen, self.layout)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if not isinstance(key, int):
@@ -250,7 +250,7 @@ class NestedTensor(PackedTensor):
 
 def _sizes(sizes: tuple[Any, ...]) -> tuple[int, ...]:
     given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
-    return tuple(-1 if isinstance(size, Size) else size for size in given)
+    return tuple(-1 if isinstance(size, RaggedSize) else size for size in given)
 
 
 def nested_of(values: Any, ragged: Ragged) -> NestedTensor:
@@ -354,7 +354,7 @@ def _together(op: Operator, results: Any, like: Any, reduces: bool) -> Any:
     """The results of the components: dense if the ragged dimension is gone, else nested."""
     if reduces and results and like.ragged.dim is not None:
         return operators.packet("stack").function(list(results))
-    return parts.joined(op.name, list(results), like.layout)
+    return parts.of_parts(op.name, list(results), like.layout)
 
 
 def _by_segments(op: Operator, given: list[Any], like: Any, segments: str) -> Any:

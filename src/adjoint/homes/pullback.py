@@ -16,7 +16,7 @@ from adjoint.homes import limits
 from adjoint.homes.levels import GradLevel
 from adjoint.ops.kinks import is_limit
 from adjoint.tape import engine, paths
-from adjoint.tape.backward_passes import Pass
+from adjoint.tape.backward_passes import BackwardRequest
 from adjoint.tape.fitting import dense
 from adjoint.tensor import views
 from adjoint.tensor.nodes import CLOSED, ENDED, KEEPS, Leaf, Node, Rule, reaches
@@ -95,7 +95,7 @@ class TapePullback(Pullback):
         goes_on, recording = self.goes_on, current().recording != OFF
         carried = [c for c in grads if c.edge is not None or c.home is not None]
         linear = recording and bool(carried)
-        how = Pass(goes_on and recording, retain, linear, whole=not goes_on)
+        how = BackwardRequest(goes_on and recording, retain, linear, whole=not goes_on)
         return engine.gradients(roots, grads, self.inputs, how)
 
     def outside(self, value: Any) -> Any:
@@ -117,7 +117,7 @@ class LevelPullback(Pullback):
         self.level = level
 
     def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
-        how = Pass(retain_graph=retain, level=self.level, whole=True)
+        how = BackwardRequest(retain_graph=retain, level=self.level, whole=True)
         return engine.gradients(roots, grads, self.inputs, how)
 
     def settled(self, found: list[Any]) -> list[Any]:

@@ -93,20 +93,20 @@ class SparseInterpreter(Home):
                 f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to "
                 f"has {show(target.shape)}"
             )
-        if result.beside == target.beside:
+        if result.companion == target.companion:
             target.stored.copy_(result.stored)
         elif target.is_leaf and target.requires_grad and current().recording:
             raise InplaceError(
                 f"{op.name}: a leaf that requires a gradient is written to; use no_grad()"
             )
         else:
-            target.beside, target.stored = result.beside, result.stored.to(target.dtype)
+            target.companion, target.stored = result.companion, result.stored.to(target.dtype)
         return target
 
     # -- what its tensors say --------------------------------------------------------------------
 
     def layout(self, tensor: Any) -> Layout:
-        return tensor.beside.layout
+        return tensor.companion.layout
 
     def array(self, tensor: Tensor) -> NoReturn:
         raise ArgumentError("a sparse tensor is no array; use to_dense(), or look at its values()")
@@ -130,10 +130,10 @@ class SparseInterpreter(Home):
         return _text(tensor)
 
     def data(self, tensor: Any) -> Tensor:
-        return assemble(tensor.beside, tensor.stored.data)
+        return assemble(tensor.companion, tensor.stored.data)
 
     def detach(self, tensor: Any) -> Tensor:
-        return assemble(tensor.beside, tensor.stored.detach())
+        return assemble(tensor.companion, tensor.stored.detach())
 
     def __reduce__(self) -> str:
         return "SPARSE_TENSORS"
@@ -159,9 +159,9 @@ def _on_values(op: Operator, values: list[Any], *, together: bool) -> Any:
             f"{op.name}: only the first argument may be sparse; convert the others with to_dense()"
         )
     tensor = values[0]
-    if together and tensor.beside.is_coo:
+    if together and tensor.companion.is_coo:
         tensor = packet("_coalesce")(tensor)
-    return assemble(tensor.beside, op.call([tensor.stored, *values[1:]]))
+    return assemble(tensor.companion, op.call([tensor.stored, *values[1:]]))
 
 
 class SparseTensor(StructuredTensor):
@@ -169,22 +169,22 @@ class SparseTensor(StructuredTensor):
 
     __slots__ = ("stored",)
 
-    beside: Pattern
+    companion: Pattern
     stored: Tensor  # the values, of the shape that the pattern asks for
 
     class_home = SPARSE_TENSORS
 
     def holding(self, values: Any) -> Any:
         """A sparse tensor of the same pattern."""
-        return assemble(self.beside, values)
+        return assemble(self.companion, values)
 
     def gradient(self, values: Any) -> Any:
         """A gradient of the values as a sparse one.
 
         Values of one place have one gradient, that of their sum, so it is coalesced.
         """
-        pattern, places = patterns.coalesced(self.beside)
-        if pattern is not self.beside:
+        pattern, places = patterns.coalesced(self.companion)
+        if pattern is not self.companion:
             chosen = patterns.representatives(places, pattern.nnz)
             values = packet("index_select")(values, 0, runtime.tensor_of(chosen))
         return assemble(pattern, values)
@@ -195,11 +195,11 @@ class SparseTensor(StructuredTensor):
 
     @property
     def is_sparse(self) -> bool:  # type: ignore[override]
-        return self.beside.layout is sparse_coo
+        return self.companion.layout is sparse_coo
 
     @property
     def is_sparse_csr(self) -> bool:  # type: ignore[override]
-        return self.beside.layout is sparse_csr
+        return self.companion.layout is sparse_csr
 
     @property
     def is_meta(self) -> bool:
@@ -218,27 +218,27 @@ class SparseTensor(StructuredTensor):
                 "convert it with to_sparse()"
             )
         keeps_grad, taken = self.is_leaf and self.requires_grad, other.detach()
-        self.beside, self.stored, self.value = other.beside, taken.stored, taken.value
+        self.companion, self.stored, self.value = other.companion, taken.stored, taken.value
         if keeps_grad:
             self.requires_grad_()
 
     def is_coalesced(self) -> bool:
         """Whether the coordinates of a COO tensor are sorted and appear once each."""
-        if not self.beside.is_coo:
+        if not self.companion.is_coo:
             raise ArgumentError(f"is_coalesced: takes a sparse_coo tensor, got {self.layout!r}")
-        return self.beside.is_coalesced
+        return self.companion.is_coalesced
 
     def sparse_dim(self) -> int:
         """Return the number of sparse dimensions."""
-        return self.beside.sparse_dim
+        return self.companion.sparse_dim
 
     def dense_dim(self) -> int:
         """Return the number of dense dimensions."""
-        return self.beside.dense_dim
+        return self.companion.dense_dim
 
     def _nnz(self) -> int:
         """Return the number of stored elements, or blocks."""
-        return self.beside.nnz
+        return self.companion.nnz
 
     def sparse_resize_(self, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
         """Change the shape in place: sizes may grow, and shrink where nothing is stored."""
@@ -252,12 +252,12 @@ class SparseTensor(StructuredTensor):
         made: Any = packet("_sparse_coo_tensor_unsafe")(
             packet("_indices")(self), self.stored, tuple(size)
         )
-        self.beside, self.value = made.beside, made.value
+        self.companion, self.value = made.companion, made.value
         return self
 
     def sparse_resize_and_clear_(self, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
         """Change the shape in place, and store nothing."""
-        if not self.beside.is_coo:
+        if not self.companion.is_coo:
             raise ArgumentError(f"sparse_resize_: takes a sparse_coo tensor, got {self.layout!r}")
         indices = packet("zeros")((sparse_dim, 0), dtype="int64")
         values = self.stored.new_zeros((0, *tuple(size)[sparse_dim:]))
@@ -267,18 +267,18 @@ class SparseTensor(StructuredTensor):
                 f"sparse_resize_: {show(tuple(size))} has not {sparse_dim} sparse and {dense_dim} "
                 "dense dimensions"
             )
-        self.beside, self.stored, self.value = made.beside, made.stored, made.value
+        self.companion, self.stored, self.value = made.companion, made.stored, made.value
         return self
 
     def __reduce__(self) -> Any:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be pickled or deep-copied: detach() first")
-        return _again, (self.beside, self.stored.detach(), self.requires_grad, self.grad)
+        return _again, (self.companion, self.stored.detach(), self.requires_grad, self.grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be deep-copied: detach() first")
-        made = _again(self.beside, self.stored.detach().clone(), self.requires_grad, self.grad)
+        made = _again(self.companion, self.stored.detach().clone(), self.requires_grad, self.grad)
         memo[id(self)] = made
         return made
 
@@ -305,7 +305,7 @@ def assemble(pattern: Pattern, values: Tensor) -> Any:
 def _holding(pattern: Pattern, values: Any, value: Any) -> Any:
     tensor: Any = object.__new__(SparseTensor)
     tensor.home, tensor.extra, tensor.counter = SPARSE_TENSORS, None, ZERO
-    tensor.beside, tensor.stored, tensor.value = pattern, values, value
+    tensor.companion, tensor.stored, tensor.value = pattern, values, value
     return tensor
 
 
@@ -313,7 +313,7 @@ def _holding(pattern: Pattern, values: Any, value: Any) -> Any:
 
 
 def _flatten(tensor: Any) -> tuple[tuple[Any], Pattern]:
-    return (tensor.stored,), tensor.beside
+    return (tensor.stored,), tensor.companion
 
 
 def _unflatten(pattern: Pattern, parts: Any) -> Any:
@@ -340,7 +340,7 @@ def settled(tree: Any) -> Any:
     """The same pytree with coalesced tensors."""
 
     def once(leaf: Any) -> Any:
-        coo = type(leaf) is SparseTensor and leaf.beside.is_coo
+        coo = type(leaf) is SparseTensor and leaf.companion.is_coo
         return packet("_coalesce")(leaf) if coo else leaf
 
     return pytrees.map(once, tree, is_leaf=lambda value: type(value) is SparseTensor)
@@ -354,7 +354,7 @@ pytrees.register(SparseTensor, _flatten, _unflatten, names=("values()",))
 
 def _text(tensor: Any) -> str:
     """As PyTorch writes it: the parts, one below the other."""
-    pattern, values = tensor.beside, tensor.stored
+    pattern, values = tensor.companion, tensor.stored
     names = ("indices",) if pattern.is_coo else names_of(pattern.layout)
     parts = [(n, i, of(i.dtype)) for n, i in zip(names, pattern.indices, strict=True)]
     if values.home is None:

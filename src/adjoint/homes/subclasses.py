@@ -34,7 +34,7 @@ class SubclassInterpreter(Home):
             args, keywords = as_called(op, values)
             return ask_classes(function_of(op), args, keywords)
         if not current().asks_classes:
-            return op.call(_Plain().of(values))
+            return op.call(_PlainStandIns().of(values))
         return in_class(_class_among(values), op.call, values)
 
     def process_inplace(
@@ -87,7 +87,7 @@ def _class_among(values: Any) -> Any:
     return next(k for k in kinds if not any(issubclass(o, k) and o is not k for o in kinds))
 
 
-class _Plain:
+class _PlainStandIns:
     """Plain tensors that stand for those of subclasses in one call."""
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class _Plain:
         if not isinstance(values, Tensor) or not is_subclass(type(values)):
             return values
         if _inside(values) is not None:  # from a kink: the tensor inside knows what is near
-            plain = values.beside
+            plain = values.companion
         else:
             own_counter(values)
             plain = alias(values, values.edge)
@@ -125,13 +125,13 @@ class _Plain:
 
 def _inside(tensor: Any) -> Any:
     """The tensor from a kink (limits.py) that a tensor of a user's class came from, if it did."""
-    return getattr(tensor, "beside", None)
+    return getattr(tensor, "companion", None)
 
 
 def take_over(target: Tensor, written: Tensor) -> None:
     """Let a tensor go on from the one that stood for it, and may have been written to."""
     if _inside(target) is written and not is_limit(written):
-        del target.beside  # it was written to, and is an ordinary one now
+        del target.companion  # it was written to, and is an ordinary one now
     moved = written.value is not target.value  # by squeeze_, t_, …
     target.value, target.counter = written.value, written.counter
     if moved or target._base is None:
@@ -147,7 +147,7 @@ def become(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor] | None = Non
     if not is_limit(tensor):
         return tensor
     made = _retyped(kind, tensor, stands_for or {})
-    made.beside = tensor
+    made.companion = tensor
     return made
 
 
@@ -182,7 +182,7 @@ def _retyped(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor]) -> Any:
 
 def in_class(kind: Any, function: Callable[[Any], Any], values: Any) -> Any:
     """Run a function on plain tensors; its results are of the class."""
-    plain = _Plain()
+    plain = _PlainStandIns()
     return plain.results(kind, function(plain.of(values)))
 
 
@@ -196,7 +196,7 @@ def default_torch_function(
     """Run `func` on plain tensors; the results are of this class. Override to do otherwise."""
     if is_of_torch(func):
         return NotImplemented  # PyTorch's own functions do not take our tensors, and say so then
-    plain = _Plain()
+    plain = _PlainStandIns()
     named = {k: plain.of(v) for k, v in (kwargs or {}).items()}
     return plain.results(cls, func(*plain.of(tuple(args)), **named))
 

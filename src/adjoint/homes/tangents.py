@@ -35,7 +35,7 @@ class Note:
         self.clean: Any = None  # of a dirty one: the tangent with its zeros, when it was asked for
 
 
-class Pushed(Live):
+class PushedOnes(Live):
     """What the forward formulas of a row give for tangents of ones; a list, if there are several
     results.
     """
@@ -159,7 +159,7 @@ def noted(
         live = several.pop() if len(several) == 1 else Derived(_either, *several)
         dirty = _is_steep(row, scope) or _any_dirty(present)
         return [_marked(found[0], live, present, dirty=dirty)]
-    pushed = Pushed(row, scope, tangents, results)
+    pushed = PushedOnes(row, scope, tangents, results)
     if len(found) == 1:
         return found if found[0] is None else [_marked(found[0], pushed, present, dirty=False)]
     return [

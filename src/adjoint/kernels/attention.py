@@ -51,7 +51,7 @@ def attention(
     q, k, v = (widen(x) for x in (query, key, value))
     output = _like(query, q.dtype, (*sizes.batch, sizes.queries, sizes.features))
     sums = np.empty((*sizes.batch, sizes.queries, 1), q.dtype)
-    call = native.Call(q, k, v, bias, starts, ends, coins, dropout_p, scale, sizes)
+    call = native.AttentionCall(q, k, v, bias, starts, ends, coins, dropout_p, scale, sizes)
     if call.forward(output, sums[..., 0]):
         return output.astype(narrow, copy=False), sums[..., 0]
     q, k, v = (_spread(x, sizes.batch, 2) for x in (q, k, v))
@@ -121,7 +121,7 @@ def attention_backward(
     sums = [_Sum(x, q.dtype, sizes.batch) if m else None for x, m in zip(operands, output_mask)]
     nothing = np.empty(0, query.dtype)
     if sums[3] is None and all(s is None or s.whole for s in sums):
-        call = native.Call(q, k, v, bias, starts, ends, coins, dropout_p, scale, sizes)
+        call = native.AttentionCall(q, k, v, bias, starts, ends, coins, dropout_p, scale, sizes)
         if call.backward(g, o, logsumexp, [None if s is None else s.total for s in sums[:3]]):
             found = [nothing if s is None else s.result for s in sums]
             return found[0], found[1], found[2], nothing
@@ -130,13 +130,13 @@ def attention_backward(
     logarithms = _spread(logsumexp[..., None], sizes.batch, 2)
     with np.errstate(all="ignore"):
         for index, rows in _blocks(sizes):
-            _Returned(scores, v, g, o, logarithms, sums).add(index, rows)
+            _AttentionGradients(scores, v, g, o, logarithms, sums).add(index, rows)
     of_query, of_key, of_value, of_bias = (nothing if s is None else s.result for s in sums)
     return of_query, of_key, of_value, of_bias
 
 
 @record
-class _Returned:
+class _AttentionGradients:
     """Adds the gradients that a block of queries gives."""
 
     scores: _Scores
@@ -273,7 +273,7 @@ class _Mask:
         ends: Array | None,
         coins: Array | None,
         dropout_p: float,
-        sizes: geometry.Sizes,
+        sizes: geometry.AttentionSizes,
         dtype: np.dtype[Any],
     ) -> _Mask:
         """The arguments of an operator as arrays of all dimensions."""
@@ -353,7 +353,7 @@ def _like(array: Array, dtype: np.dtype[Any], shape: Shape) -> Array:
     return np.empty(shape, dtype)
 
 
-def _blocks(sizes: geometry.Sizes) -> Iterator[tuple[Index, slice]]:
+def _blocks(sizes: geometry.AttentionSizes) -> Iterator[tuple[Index, slice]]:
     """Indices of leading dimensions, and rows of queries, whose scores make one block."""
     keys = max(min(sizes.keys, KEYS), 1)
     rows = max(min(sizes.queries, BLOCK // keys), 1)

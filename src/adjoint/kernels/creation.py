@@ -199,7 +199,7 @@ def arange_start(start: Any, end: Any, dtype: DType | None, *_: Any) -> Array:
 
 def arange_start_step(start: Any, end: Any, step: Any, dtype: DType | None, *_: Any) -> Array:
     result, count = creation.arange("arange", start, end, step, dtype)
-    return _steps("arange", start, step, count, result)
+    return _arithmetic_sequence("arange", start, step, count, result)
 
 
 def range_(start: Any, end: Any, dtype: DType | None, *_: Any) -> Array:
@@ -208,10 +208,10 @@ def range_(start: Any, end: Any, dtype: DType | None, *_: Any) -> Array:
 
 def range_step(start: Any, end: Any, step: Any, dtype: DType | None, *_: Any) -> Array:
     result, count = creation.inclusive_range("range", start, end, step, dtype)
-    return _steps("range", start, step, count, result)
+    return _arithmetic_sequence("range", start, step, count, result)
 
 
-def _steps(what: str, start: Any, step: Any, count: int, dtype: DType) -> Array:
+def _arithmetic_sequence(what: str, start: Any, step: Any, count: int, dtype: DType) -> Array:
     """Return start + i·step for i < count, rounded once at the end."""
     if dtype.category == INTEGER:
         start, step = int(start), int(step)

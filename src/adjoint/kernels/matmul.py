@@ -18,7 +18,7 @@ from adjoint.c_kernels import product, reduction
 from adjoint.c_kernels.element_loops import LARGE, Loops, added
 from adjoint.checks import einsum as contraction
 from adjoint.checks import matmul as products
-from adjoint.checks.einsum import Move, Plan
+from adjoint.checks.einsum import Contraction, Move
 from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError, ValueRangeError
@@ -248,7 +248,7 @@ def einsum(equation: str, tensors: Sequence[Array], path: Sequence[int] | None) 
     return result if program.pairs or program.sums else result.copy()  # else it is a view
 
 
-def _run(program: Plan, operands: list[Any]) -> Any:
+def _run(program: Contraction, operands: list[Any]) -> Any:
     operands = [_apply(moves, x) for moves, x in zip(program.first, operands)]
     for pair in program.pairs:
         left = _apply(pair.left_moves, operands[pair.left])

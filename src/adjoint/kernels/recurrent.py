@@ -24,7 +24,7 @@ def _narrow(dtype: np.dtype[Any], *arrays: Array) -> tuple[Array, ...]:
     return tuple(a.astype(dtype, copy=False) for a in arrays)
 
 
-def _steps(
+def _schedule(
     what: str, steps: int, count: int, batch_sizes: Array | None, *, backwards: bool
 ) -> list[tuple[int, int]]:
     """The steps in their order, each with the number of sequences that take part."""
@@ -72,7 +72,7 @@ def lstm_layer(
     """The hidden states, the cells and the gates i, f, g, o of all steps."""
     recurrent.lstm_layer("lstm", gates, hx, cx, w_hh, w_hr, batch_sizes)
     steps, count, _ = gates.shape
-    order = _steps("lstm", steps, count, batch_sizes, backwards=reverse)
+    order = _schedule("lstm", steps, count, batch_sizes, backwards=reverse)
     x, h, c, w = (widen(a) for a in (gates, hx, cx, w_hh))
     found = native.lstm(x, h, c, w, batch_sizes, reverse) if w_hr is None else None
     if found is None:
@@ -155,7 +155,7 @@ def lstm_layer_backward(
         output, cells, workspace,
     )  # fmt: skip
     steps, count, units = cells.shape
-    order = _steps("lstm_backward", steps, count, batch_sizes, backwards=not reverse)
+    order = _schedule("lstm_backward", steps, count, batch_sizes, backwards=not reverse)
     y, c, active, w, first = (widen(a) for a in (output, cells, workspace, w_hh, cx))
     wide = [None if g is None else widen(g) for g in (grad_output, grad_cells, grad_workspace)]
     down = None if w_hr is None else widen(w_hr)
@@ -225,7 +225,7 @@ def gru_layer(
     workspace = np.empty((steps, count, 4 * units), x.dtype)
     hidden = np.empty((count, 3 * units), x.dtype)
     room = np.empty((count, units), x.dtype)
-    for t, n in _steps("gru", steps, count, batch_sizes, backwards=reverse):
+    for t, n in _schedule("gru", steps, count, batch_sizes, backwards=reverse):
         own, inner, new = workspace[t, :n], hidden[:n], output[t, :n]
         np.matmul(h[:n], inward, out=inner)
         if bias is not None:
@@ -267,7 +267,7 @@ def gru_layer_backward(
         own[:, :, :3] *= slopes[:, :, :3]
     grads, inner = (np.zeros((steps, count, 3, units), y.dtype) for _ in range(2))
     h_bar = np.zeros(hx.shape, y.dtype)
-    for t, n in _steps("gru_backward", steps, count, batch_sizes, backwards=not reverse):
+    for t, n in _schedule("gru_backward", steps, count, batch_sizes, backwards=not reverse):
         if grad_output is not None:
             h_bar += grad_output[t]
         here, outer, hidden = h_bar[:n], grads[t, :n], inner[t, :n]
@@ -301,7 +301,7 @@ def rnn_layer(
     x, h = widen(gates), widen(hx)
     inward = np.ascontiguousarray(widen(w_hh).T)
     output = np.empty(x.shape, x.dtype)
-    for t, n in _steps("rnn", steps, count, batch_sizes, backwards=reverse):
+    for t, n in _schedule("rnn", steps, count, batch_sizes, backwards=reverse):
         new = np.matmul(h[:n], inward, out=output[t, :n])
         new += x[t, :n]
         np.maximum(new, 0, out=new) if relu else np.tanh(new, out=new)
@@ -321,7 +321,7 @@ def rnn_layer_backward(
     y, w = widen(output), widen(w_hh)
     slopes, grads = y > 0 if relu else 1 - y * y, np.zeros(y.shape, y.dtype)
     h_bar = np.zeros(hx.shape, y.dtype)
-    for t, n in _steps("rnn_backward", steps, count, batch_sizes, backwards=not reverse):
+    for t, n in _schedule("rnn_backward", steps, count, batch_sizes, backwards=not reverse):
         h_bar += grad[t]
         if relu:  # chosen, not multiplied: what is not passed on is 0 whatever it is
             np.copyto(grads[t, :n], h_bar[:n], where=slopes[t, :n])

@@ -23,7 +23,7 @@ from adjoint.core.storage import is_duck_array
 from adjoint.ops import runtime
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
-from adjoint.table.schema import Argument, Schema, Type
+from adjoint.table.schema import Argument, Schema, SchemaType
 
 NUMBERS = frozenset((bool, int, float, complex))
 WHOLE = frozenset((int,))
@@ -226,7 +226,7 @@ def _with_tensors_for_numbers(
                 dtype = float32
         else:
             tensors = [v for v, t in zip(given, takes, strict=True) if t and _is_array(v)]
-            dtype = _beside(args[i], tensors, alone)
+            dtype = _dtype_of_number(args[i], tensors, alone)
         values[i] = _tensor_of_number(args[i], dtype)
     return values
 
@@ -240,7 +240,7 @@ def _checks_numbers(row: Row) -> bool:
     return any(r.texts.get("numbers") in ("checked", "powers") for r in rows)
 
 
-def _beside(number: Any, tensors: list[Any], alone: bool) -> DType:
+def _dtype_of_number(number: Any, tensors: list[Any], alone: bool) -> DType:
     """The dtype of a number that an operator does not promote: a real or complex one is as precise
     as the tensors beside it, a whole one may be an index and stays int64.
     """
@@ -313,7 +313,7 @@ def describe(value: Any) -> str:
     return f"{type(value).__name__} {text if len(text) < 40 else text[:37] + '...'}"
 
 
-def converter(kind: Type) -> Callable[[str, str, Any], Any] | None:
+def converter(kind: SchemaType) -> Callable[[str, str, Any], Any] | None:
     """Return the converter of one value of a type, or None where anything goes (enumerations)."""
     return _CONVERTERS.get(kind.base)
 
@@ -364,7 +364,7 @@ EXACTLY, NUMBERS_AS_TENSORS, TENSORS_AS_NUMBERS = range(3)
 LENIENCY = (EXACTLY, NUMBERS_AS_TENSORS, TENSORS_AS_NUMBERS)
 
 
-def accepts(kind: Type, value: Any, *, lenient: int) -> bool:
+def accepts(kind: SchemaType, value: Any, *, lenient: int) -> bool:
     """Whether a value can stand for an argument of this type, when an overload is chosen."""
     if value is None:
         return kind.is_optional
@@ -377,7 +377,7 @@ def accepts(kind: Type, value: Any, *, lenient: int) -> bool:
             return kind.length is not None
         if not isinstance(value, (list, tuple)):
             return kind.base == "int" and isinstance(value, range)
-        inner = Type(kind.base, is_optional=kind.holds_none)
+        inner = SchemaType(kind.base, is_optional=kind.holds_none)
         return all(accepts(inner, v, lenient=lenient) for v in value)
     tensor = isinstance(value, (runtime.Tensor, np.ndarray))
     if kind.base == "Tensor":
@@ -457,7 +457,7 @@ def match(schema: Schema, args: tuple[Any, ...], keywords: dict[str, Any], *, le
     )
 
 
-def _are_separate(kind: Type, values: tuple[Any, ...]) -> bool:
+def _are_separate(kind: SchemaType, values: tuple[Any, ...]) -> bool:
     if kind.is_tensor:
         return all(isinstance(v, (runtime.Tensor, np.ndarray)) for v in values)
     return all(_is_int(v, TENSORS_AS_NUMBERS) for v in values)

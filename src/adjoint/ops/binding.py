@@ -513,7 +513,7 @@ def kernel_expression(row: Row, column: str = "kernel") -> tuple[ast.Expression,
     The column `numpy` speaks the same language, and may ask for `result`.
     """
     tree = language.expression(row.texts[column], row.place(column))
-    namer = _Kernel(row, column)
+    namer = _KernelExpression(row, column)
     tree = namer.visit(tree)
     known = {*BUILTINS, *namer.functions, *namer.arrays.values(), *row.schema.names}
     for name in sorted(language.free_names(tree) - known):
@@ -523,7 +523,7 @@ def kernel_expression(row: Row, column: str = "kernel") -> tuple[ast.Expression,
     return tree, namer.functions
 
 
-class _Kernel(ast.NodeTransformer):
+class _KernelExpression(ast.NodeTransformer):
     """In a kernel expression, tensor arguments stand for their arrays, `xp` for NumPy, and families
     for modules of kernels/; beside these only listed attributes are read.
     """

@@ -68,7 +68,7 @@ def _today(schema: Schema, order: list[str]) -> str:
     return f"{schema.name}({', '.join([*plain, *named])})"
 
 
-def choose(packet: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
+def overload_of(packet: Any, args: tuple[Any, ...]) -> Callable[..., Any] | None:
     """The function for calls with such arguments; None if they are in no former order."""
     for candidate in packet.operators:
         if not candidate.row.former or reordered(candidate.row, candidate.schema, args) is None:

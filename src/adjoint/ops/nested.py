@@ -47,7 +47,7 @@ def components(self: Tensor) -> list[Tensor]:
     return parts
 
 
-def joined(what: str, parts: Sequence[Tensor], layout: Layout = strided) -> Tensor:
+def of_parts(what: str, parts: Sequence[Tensor], layout: Layout = strided) -> Tensor:
     """The nested tensor of these components."""
     ragged = of_shapes(what, layout, [tuple(part.shape) for part in parts])
     if not parts:
@@ -95,10 +95,10 @@ def aligned(what: str, values: Sequence[Any]) -> tuple[Tensor, list[Any]]:
     if not same or (dense and not like.ragged.is_packed):
         like = compact(like)
         values = [compact(v) if is_nested(v) else v for v in values]
-    return like, [_beside(what, like, v) for v in values]
+    return like, [_operand_like(what, like, v) for v in values]
 
 
-def _beside(what: str, like: Tensor, value: Any) -> Any:
+def _operand_like(what: str, like: Tensor, value: Any) -> Any:
     if not isinstance(value, runtime.Tensor):
         return value
     if not value.is_nested:

@@ -186,7 +186,7 @@ def _choose(packet: Packet, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
         for candidate in packet.operators:
             if arguments.match(candidate.schema, args, keywords, lenient=lenient):
                 return _spreading(candidate, args)
-    if (earlier := former.choose(packet, args)) is not None:
+    if (earlier := former.overload_of(packet, args)) is not None:
         return earlier
     given = [arguments.describe(a) for a in args] + [
         f"{k}={arguments.describe(v)}" for k, v in keywords.items()

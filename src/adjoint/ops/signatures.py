@@ -15,7 +15,7 @@ from adjoint.core.dtypes import to_dtype
 from adjoint.core.layouts import FORMATS, format_number
 from adjoint.ops import arguments
 from adjoint.ops.runtime import EXTRAS
-from adjoint.table.schema import RENAMED, Argument, Return, Schema, Type
+from adjoint.table.schema import RENAMED, Argument, Return, Schema, SchemaType
 
 
 class LeftOut:
@@ -62,7 +62,7 @@ class Annotation(str):
         return str(self)
 
 
-def annotation(kind: Type, *, writes: bool = False) -> str:
+def annotation(kind: SchemaType, *, writes: bool = False) -> str:
     """The Python type of an argument: `int[2]?` is `int | Sequence[int] | None`.
 
     >>> from adjoint.table.schema import parse
@@ -177,7 +177,7 @@ def _extras(schema: Schema) -> Iterable[Parameter]:
     fresh = not any(r.alias for r in schema.returns) and not schema.mutates
     if "out" in schema.names or not fresh or not schema.returns:
         return
-    if all(r.type == Type("Tensor") for r in schema.returns):
+    if all(r.type == SchemaType("Tensor") for r in schema.returns):
         several = len(schema.returns) > 1
         yield _keyword("out", None, f"{'Sequence[Tensor]' if several else 'Tensor'} | None")
 

@@ -183,7 +183,7 @@ class Encoder:
         return "tensor", self._placed(self.blocks.place(tensor)) | facts
 
     def _sparse(self, tensor: Any) -> dict[str, Json]:
-        pattern = tensor.beside
+        pattern = tensor.companion
         return {
             "layout": str(pattern.layout),
             "shape": list(pattern.shape),

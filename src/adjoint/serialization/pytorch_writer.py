@@ -268,7 +268,7 @@ class _Encoder:
         writer.put(b"tQ")
 
     def _sparse(self, tensor: Any) -> None:
-        pattern = tensor.beside
+        pattern = tensor.companion
         if tensor.requires_grad:
             raise refusal(
                 self.path,

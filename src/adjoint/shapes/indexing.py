@@ -146,7 +146,7 @@ def index_fill(self: Spec, dim: int, index: Spec, value: Any) -> Spec:
 # ---- lists of indices -------------------------------------------------------------------------
 
 
-def _indexed(what: str, shape: Shape, indices: Indices) -> indexing.Layout:
+def _indexed(what: str, shape: Shape, indices: Indices) -> indexing.IndexedDims:
     indexing.check_index_dtypes(what, indices)
     if all(i is None for i in indices):
         raise DimensionError(f"{what}: at least one index must be given.")

@@ -69,15 +69,15 @@ def grid_sample_grid_backward(
 def pixel_shuffle(self: Spec, upscale_factor: int) -> Spec:
     """Fewer channels of larger images."""
     moves = resampling.pixel_shuffle(self.shape, upscale_factor)
-    return Spec(resampling.joined(moves), self.dtype)
+    return Spec(resampling.shape_after(moves), self.dtype)
 
 
 def pixel_unshuffle(self: Spec, downscale_factor: int) -> Spec:
     """More channels of smaller images."""
     moves = resampling.pixel_unshuffle(self.shape, downscale_factor)
-    return Spec(resampling.joined(moves), self.dtype)
+    return Spec(resampling.shape_after(moves), self.dtype)
 
 
 def channel_shuffle(self: Spec, groups: int) -> Spec:
     """The same shape."""
-    return Spec(resampling.joined(resampling.channel_shuffle(self.shape, groups)), self.dtype)
+    return Spec(resampling.shape_after(resampling.channel_shuffle(self.shape, groups)), self.dtype)

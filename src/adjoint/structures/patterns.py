@@ -231,7 +231,7 @@ def converted(
     return arranged(layout, pattern.shape, pattern.coordinates, pattern.dense_dim, blocksize)
 
 
-def joined(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
+def united(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
     """The elements of both, in the layout of the first; places of the one's and then the other's.
 
     Coordinates of COO are written one after the other, unless both are coalesced.
@@ -434,7 +434,7 @@ def chosen(coordinates: Array, dim: int, places: list[int]) -> tuple[Array, Arra
     return found, sources
 
 
-def beside(all_of: list[Array], dim: int | None, lengths: list[int]) -> Array:
+def appended(all_of: list[Array], dim: int | None, lengths: list[int]) -> Array:
     """Coordinates of several tensors; along `dim` one stands behind the other."""
     if dim is None:
         return np.concatenate(all_of, axis=1)

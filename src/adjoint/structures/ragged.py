@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 _numbers = itertools.count(1)
 
 
-class Size:
+class RaggedSize:
     """The size of a dimension in which components differ: j1, as in the shape (2, j1, 3)."""
 
     __slots__ = ("lengths", "number")
@@ -39,7 +39,7 @@ class Size:
         return f"j{self.number}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Size) and (self is other or self.lengths == other.lengths)
+        return isinstance(other, RaggedSize) and (self is other or self.lengths == other.lengths)
 
     def __hash__(self) -> int:
         return hash(self.lengths)
@@ -64,7 +64,7 @@ class Ragged:
     layout: Layout  # of the nested tensor: strided or jagged
     dim: int | None  # of the values, along which components follow; None: they are flat
     starts: Shape  # where each component begins along that dimension: (0, 2)
-    size: Size  # their sizes along that dimension: (2, 3); flat: their numbers of elements
+    size: RaggedSize  # their sizes along that dimension: (2, 3); flat: their numbers of elements
     extent: int  # size of the values along that dimension: 5
     shapes: tuple[Shape, ...] = ()  # of flat components: ((2, 3), (1, 5))
 
@@ -129,7 +129,7 @@ class Ragged:
         if self.dim is not None:
             return (self.count, *values[: self.dim], self.size, *values[self.dim + 1 :])
         columns = [tuple(column) for column in zip(*self.shapes, strict=True)]
-        return (self.count, *(c[0] if len(set(c)) == 1 else Size(c) for c in columns))
+        return (self.count, *(c[0] if len(set(c)) == 1 else RaggedSize(c) for c in columns))
 
     def ndim(self, values: Shape) -> int:
         """The number of dimensions of the nested tensor."""
@@ -161,7 +161,7 @@ class Ragged:
 def lined_up(layout: Layout, lengths: Sequence[int], dim: int = 0) -> Ragged:
     """Components of these lengths, one after another along a dimension of the values."""
     ends = (0, *itertools.accumulate(lengths))
-    return Ragged(layout, dim, ends[:-1], Size(tuple(lengths)), ends[-1])
+    return Ragged(layout, dim, ends[:-1], RaggedSize(tuple(lengths)), ends[-1])
 
 
 def flat(
@@ -175,7 +175,7 @@ def flat(
     ends = (0, *itertools.accumulate(lengths))
     begins = ends[:-1] if starts is None else tuple(starts)
     size = ends[-1] if extent is None else extent
-    return Ragged(layout, None, begins, Size(lengths), size, tuple(map(tuple, shapes)))
+    return Ragged(layout, None, begins, RaggedSize(lengths), size, tuple(map(tuple, shapes)))
 
 
 def vector(numbers: Sequence[int]) -> Array:

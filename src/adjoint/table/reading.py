@@ -17,7 +17,7 @@ from adjoint.table import formula as language
 from adjoint.table import schema as schemas
 from adjoint.table.archetypes import ARCHETYPES, Archetype
 from adjoint.table.formula import Formula, Location
-from adjoint.table.rows import MAPPED, Forward, Reverse, Row, written_over
+from adjoint.table.rows import MAPPED, ForwardFormula, Reverse, Row, written_over
 
 if TYPE_CHECKING:
     import yaml
@@ -158,7 +158,7 @@ def load(source: Source) -> Row:
     """Parse one block of YAML into a row."""
     if source.writes:
         return written_over(load(source._replace(name=source.name[:-1], writes=False)))
-    return _Reader(source).row()
+    return _RowReader(source).row()
 
 
 def _loader() -> Any:
@@ -196,7 +196,7 @@ class Mistakes:
             raise TableError("\n".join([*told[: self.most], *more]))
 
 
-class _Reader:
+class _RowReader:
     """Reads one block; knows the place of each column."""
 
     def __init__(self, source: Source) -> None:
@@ -435,7 +435,7 @@ class _Reader:
         reverse, forward = self._formulas()
         for column in ("numbers", "order", "domain", *FACTS):
             if column in self.nodes:
-                self.each(FACTS.get(column, _Reader.word), self, column)
+                self.each(FACTS.get(column, _RowReader.word), self, column)
         for column in (
             "kernel",
             "shape",
@@ -488,12 +488,12 @@ class _Reader:
         except TableError as error:
             self.mistakes.note(error)
 
-    def _formulas(self) -> tuple[tuple[Reverse, ...], tuple[Forward, ...]]:
+    def _formulas(self) -> tuple[tuple[Reverse, ...], tuple[ForwardFormula, ...]]:
         inputs = {a.name for a in self.schema.arguments}
         outputs = {r.name for r in self.schema.returns} | {"result"}
         outputs |= {f"result{i}" for i in range(len(self.schema.returns))}
         reverse: list[Reverse] = []
-        forward: list[Forward] = []
+        forward: list[ForwardFormula] = []
         served: set[str] = set()
         for key in self.nodes:
             if key in _COLUMNS:
@@ -545,7 +545,7 @@ class _Reader:
             raise TableError(f"{self.where(key)}: {text!r} is no formula{hint}")
         return Reverse(names, self._parse(key, text, forward=False))
 
-    def _forward(self, key: str, output: str, text: str) -> Forward:
+    def _forward(self, key: str, output: str, text: str) -> ForwardFormula:
         returns = self.schema.returns
         if output == "result" and len(returns) == 1:
             output = returns[0].name
@@ -557,10 +557,10 @@ class _Reader:
                 f"{did_you_mean(output, [r.name for r in returns])}"
             )
         if text in AUTOMATIC:
-            return Forward(output, None, text)
+            return ForwardFormula(output, None, text)
         if _is_word_like(text) and (hint := did_you_mean(text, AUTOMATIC)):
             raise TableError(f"{self.where(key)}: {text!r} is no formula{hint}")
-        return Forward(output, self._parse(key, text, forward=True))
+        return ForwardFormula(output, self._parse(key, text, forward=True))
 
     def _parse(self, key: str, text: str, *, forward: bool) -> Formula:
         if forward:
@@ -611,26 +611,26 @@ class _Reader:
 
 
 # How the columns that state facts are read; the text stays in `Row.texts`.
-FACTS: dict[str, Callable[[_Reader, str], Any]] = {
-    "moves": _Reader.word,
-    "reduces": _Reader.word,
-    "accumulates": _Reader.word,
-    "undoes": _Reader.word,
-    "reads": _Reader.word,
-    "selects": _Reader.word,
-    "routine": _Reader.word,
-    "autocast": _Reader.word,
-    "requires": _Reader.argument_names,
-    "native": _Reader.word,
+FACTS: dict[str, Callable[[_RowReader, str], Any]] = {
+    "moves": _RowReader.word,
+    "reduces": _RowReader.word,
+    "accumulates": _RowReader.word,
+    "undoes": _RowReader.word,
+    "reads": _RowReader.word,
+    "selects": _RowReader.word,
+    "routine": _RowReader.word,
+    "autocast": _RowReader.word,
+    "requires": _RowReader.argument_names,
+    "native": _RowReader.word,
     "random": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "widens": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "creates": lambda reader, column: reader.boolean(column, reader.nodes[column]),
-    "fills": _Reader.number_or_argument,
-    "linear": _Reader.argument_names,
-    "identity": _Reader.identity,
-    "product": _Reader.matrices,
-    "overwrites": _Reader.text,
-    "former": _Reader.text,
+    "fills": _RowReader.number_or_argument,
+    "linear": _RowReader.argument_names,
+    "identity": _RowReader.identity,
+    "product": _RowReader.matrices,
+    "overwrites": _RowReader.text,
+    "former": _RowReader.text,
 }
 
 

@@ -36,7 +36,7 @@ class Reverse:
 
 
 @record
-class Forward:
+class ForwardFormula:
     """One forward formula and the output it serves."""
 
     output: str  # "result"
@@ -61,7 +61,7 @@ class Row:
     domain: str  # where the samples of a pointwise row lie: "positive", "unit", …
     c: Mapping[str, str]  # C text of an element, by kind: {"real": "exp@(self)"}
     reverse: tuple[Reverse, ...]
-    forward: tuple[Forward, ...]
+    forward: tuple[ForwardFormula, ...]
     differentiable_outputs: tuple[bool, ...]
     texts: Mapping[str, str] = field(default_factory=dict)  # every column as written
     lines: Mapping[str, int] = field(default_factory=dict)  # line of each column
@@ -330,8 +330,8 @@ class _Unpickler(pickle.Unpickler):
 
 
 _RECORDS: tuple[type, ...] = (
-    Row, Reverse, Forward, Formula, Location, Archetype,
-    Schema, schemas.Argument, schemas.Return, schemas.Type,
+    Row, Reverse, ForwardFormula, Formula, Location, Archetype,
+    Schema, schemas.Argument, schemas.Return, schemas.SchemaType,
 )  # fmt: skip
 
 

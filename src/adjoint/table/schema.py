@@ -57,7 +57,7 @@ class SchemaError(TableError):
 
 
 @record
-class Type:
+class SchemaType:
     """The type of an argument or of a return."""
 
     base: str  # "Tensor", "int", "Scalar", "ScalarType", …
@@ -82,7 +82,7 @@ class Argument:
     """One argument of an operator."""
 
     name: str  # "self"
-    type: Type
+    type: SchemaType
     has_default: bool = False
     default: Any = None  # 1
     keyword_only: bool = False
@@ -95,7 +95,7 @@ class Return:
     """One result of an operator."""
 
     name: str  # "values", or "result", "result0", … where the schema gives none
-    type: Type
+    type: SchemaType
     alias: str | None = None
     writes: bool = False
 
@@ -154,7 +154,7 @@ class Schema:
             return False
         first = self.arguments[0]
         plain = first.name == "self" and not first.alias
-        return plain and first.type == self.returns[0].type == Type("Tensor")
+        return plain and first.type == self.returns[0].type == SchemaType("Tensor")
 
     def argument(self, name: str) -> Argument:
         return next(a for a in self.arguments if a.name == name)
@@ -221,7 +221,7 @@ def _split(text: str) -> list[str]:
     return [p for p in parts if p]
 
 
-def _type(text: str, where: str) -> tuple[Type, str | None, bool]:
+def _type(text: str, where: str) -> tuple[SchemaType, str | None, bool]:
     match = re.fullmatch(_TYPE, text)
     if match is None:
         raise SchemaError(f"not a type: {text!r} in {where!r}", text)
@@ -236,7 +236,7 @@ def _type(text: str, where: str) -> tuple[Type, str | None, bool]:
         raise SchemaError(f"a list has 1 to {_LONGEST_LIST} entries, not {length}", text)
     if alias is not None and base != "Tensor":
         raise SchemaError(f"only a Tensor can be marked ({alias}) in {where!r}", text)
-    kind = Type(
+    kind = SchemaType(
         base=base,
         is_list=is_list,
         length=length,
@@ -280,7 +280,7 @@ def _is_keyword(name: str) -> bool:
     return keyword.iskeyword(name) and name not in RENAMED
 
 
-def _default(text: str, kind: Type, argument: str) -> Any:
+def _default(text: str, kind: SchemaType, argument: str) -> Any:
     if text.startswith("[") and text.endswith("]") and kind.is_list:
         element = replace(kind, is_list=False, length=None)
         return tuple(_default(p, element, argument) for p in _split(text[1:-1]))
@@ -293,7 +293,7 @@ def _default(text: str, kind: Type, argument: str) -> Any:
 _NOT: Any = object()
 
 
-def _single_default(text: str, kind: Type) -> Any:
+def _single_default(text: str, kind: SchemaType) -> Any:
     """The value of a default of this type, or _NOT."""
     if text == "None":
         return None if kind.is_optional else _NOT
@@ -308,7 +308,7 @@ def _single_default(text: str, kind: Type) -> Any:
     return _number(text, kind)
 
 
-def _number(text: str, kind: Type) -> Any:
+def _number(text: str, kind: SchemaType) -> Any:
     try:
         number: Any = int(text) if kind.base != "float" else float(text)
     except ValueError:

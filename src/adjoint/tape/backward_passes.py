@@ -21,7 +21,7 @@ _LEVELS_OF_A_THREAD = 24  # each takes some ten to twenty frames of Python's tho
 _REMEMBERED = 31  # recorded passes of a context: derivatives of a higher order are not taken
 
 
-class Pass(NamedTuple):
+class BackwardRequest(NamedTuple):
     """What is asked of a backward pass."""
 
     create_graph: bool = False  # the pass is recorded, so that it can be differentiated itself

@@ -19,7 +19,7 @@ import numpy as np
 from adjoint.core.source_lines import inherited
 from adjoint.core.state import OFF, changed, current, state
 from adjoint.tape import backward_passes, hooks, paths, structural_zeros
-from adjoint.tape.backward_passes import Pass
+from adjoint.tape.backward_passes import BackwardRequest
 from adjoint.tape.diagnostics import check_nan, explain
 from adjoint.tape.ends import Ends
 from adjoint.tape.hooks import as_tensor
@@ -33,27 +33,27 @@ ndarray = np.ndarray
 
 
 def gradients(
-    outputs: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any], how: Pass
+    outputs: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any], how: BackwardRequest
 ) -> list[Any]:
     """Return the gradient of `outputs` in each of `inputs`, None where there is no path."""
     edges = [t.edge for t in inputs]
-    run = Run(how, None if how.whole else edges, Ends(edges, how.create_graph))
+    run = BackwardPass(how, None if how.whole else edges, Ends(edges, how.create_graph))
     run.start(outputs, grads)
     run.loop()
     return [run.ends.captured(e) for e in edges]
 
 
 def backward(
-    outputs: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any] | None, how: Pass
+    outputs: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any] | None, how: BackwardRequest
 ) -> None:
     """Accumulate gradients into `.grad` of the leaves, or of `inputs` only."""
     wanted = None if inputs is None else [t.edge for t in inputs]
-    run = Run(how, wanted, Ends(None, how.create_graph))
+    run = BackwardPass(how, wanted, Ends(None, how.create_graph))
     run.start(outputs, grads)
     run.loop()
 
 
-class Run:
+class BackwardPass:
     """One backward pass."""
 
     __slots__ = (
@@ -61,7 +61,7 @@ class Run:
         "queue", "reached", "records", "release", "roots", "wanted",
     )  # fmt: skip
 
-    def __init__(self, how: Pass, wanted: list[Any] | None, ends: Ends) -> None:
+    def __init__(self, how: BackwardRequest, wanted: list[Any] | None, ends: Ends) -> None:
         self.how = how
         self.wanted = wanted  # the edges to reach; None: all leaves
         self.ends = ends
@@ -188,7 +188,7 @@ class Run:
                     or value.dtype is not edge.dtype
                     or value.shape != edge.shape
                 ):
-                    value = structural_zeros.fit(value, edge.shape, edge.dtype, edge)
+                    value = structural_zeros.fit_zeroed(value, edge.shape, edge.dtype, edge)
                 if heap:
                     buffers[edge] = value
                     push(heap, (-edge.sequence, edge))
@@ -263,7 +263,7 @@ class Run:
             if anomaly:
                 self.node = node
             if type(grad) is Zeroed or (type(grad) is list and structural_zeros.any_in(grad)):
-                sent = self._evaluate(node, structural_zeros.opened(node, grad), needs)
+                sent = self._evaluate(node, structural_zeros.for_rule(node, grad), needs)
                 sent = structural_zeros.passed_on(self._evaluate, node, grad, sent)
             else:
                 sent = self._evaluate(node, grad, needs)

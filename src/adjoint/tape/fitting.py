@@ -42,7 +42,7 @@ def dense(grad: Any) -> Any:
     return grad if home is None else home.plain_gradient(grad)
 
 
-def fit(grad: Any, like: Any) -> Any:
+def fit_like(grad: Any, like: Any) -> Any:
     """Bring a gradient tensor to the shape and dtype of a tensor."""
     return fit_tensor(grad, like.shape, like.value.dtype)
 

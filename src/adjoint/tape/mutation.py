@@ -16,7 +16,7 @@ from adjoint.tensor.nodes import Counter, own_counter, savers
 from adjoint.tensor.tensor import Tensor, alias, make
 
 
-class _Handle:
+class _CopyOnWrite:
     """A saved tensor: its memory, until someone is about to write there; then a copy."""
 
     __slots__ = ("__weakref__", "context", "tensor", "version")
@@ -46,8 +46,8 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - PyTo
         super().__init__(self._pack, self._unpack)
         self.is_open = False
         # PyTorch's names: copies by handle, and the handles of what is saved
-        self.cloned: weakref.WeakKeyDictionary[_Handle, Tensor] = weakref.WeakKeyDictionary()
-        self.tid_to_weakhandle: weakref.WeakValueDictionary[Any, _Handle] = (
+        self.cloned: weakref.WeakKeyDictionary[_CopyOnWrite, Tensor] = weakref.WeakKeyDictionary()
+        self.tid_to_weakhandle: weakref.WeakValueDictionary[Any, _CopyOnWrite] = (
             weakref.WeakValueDictionary()
         )
 
@@ -72,16 +72,16 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - PyTo
     def _clone(self) -> Any:
         return allow_mutation_on_saved_tensors()
 
-    def _pack(self, tensor: Tensor) -> _Handle:
+    def _pack(self, tensor: Tensor) -> _CopyOnWrite:
         counter, array = own_counter(tensor), tensor.value
         place = array.__array_interface__["data"][0], array.shape, array.strides, array.dtype
         key = (id(counter), counter.count, place)
         handle = self.tid_to_weakhandle.get(key)
         if handle is None:
-            handle = self.tid_to_weakhandle[key] = _Handle(self, tensor)
+            handle = self.tid_to_weakhandle[key] = _CopyOnWrite(self, tensor)
         return handle
 
-    def _unpack(self, handle: _Handle) -> Tensor:
+    def _unpack(self, handle: _CopyOnWrite) -> Tensor:
         if not self.is_open or handle.context is not self:
             raise OutsideContext(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in "

@@ -38,7 +38,7 @@ class Packed:
         return alias(tensor, self.edge)
 
 
-class _PackedHome:
+class _PackedSavesHome:
     """The home of nodes whose saved values are packed: keeps them off the raw path."""
 
     def below(self, value: Any) -> Any:
@@ -48,7 +48,7 @@ class _PackedHome:
         return make(value, edge=edge) if not isinstance(value, Tensor) else value
 
 
-PACKED = _PackedHome()
+PACKED = _PackedSavesHome()
 
 
 @contextmanager

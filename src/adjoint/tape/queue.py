@@ -46,7 +46,7 @@ class Queue:
             or grad.dtype is not edge.dtype
             or grad.shape != edge.shape
         ):
-            grad = structural_zeros.fit(grad, edge.shape, edge.dtype, edge)
+            grad = structural_zeros.fit_zeroed(grad, edge.shape, edge.dtype, edge)
         waiting = self.ends.grads if kind is Leaf else self.buffers
         if waiting.get(edge) is not None:
             self._join(waiting, edge, edge, grad)
@@ -61,7 +61,7 @@ class Queue:
     def _send_output(self, edge: Output, grad: Any) -> None:
         node, number = edge.node, edge.number
         assert node.outputs is not None
-        grad = structural_zeros.fit(grad, *node.outputs[number], node)
+        grad = structural_zeros.fit_zeroed(grad, *node.outputs[number], node)
         buffer = self.buffers.get(node)
         if buffer is None:
             buffer = self.buffers[node] = [None] * len(node.outputs)

@@ -244,7 +244,7 @@ def _reduced(mask: Any) -> Any:
     return mask
 
 
-def fit(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:
+def fit_zeroed(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:
     """As `fit_value`, of a gradient that may have structural zeros."""
     if type(grad) is not Zeroed:
         return fit_value(grad, shape, dtype, target)
@@ -284,7 +284,7 @@ def any_in(grads: Any) -> bool:
     return isinstance(grads, (list, tuple)) and any(type(g) is Zeroed for g in grads)
 
 
-def opened(node: Node, grad: Any) -> Any:
+def for_rule(node: Node, grad: Any) -> Any:
     """The numbers of a gradient that carries zeros, for the rule of a node."""
     if type(grad) is list:
         return [clean(g) for g in grad]

@@ -1,8 +1,11 @@
 """Homes: where tensors live that are not plain, and what such tensors say otherwise.
 
 A tensor's `home` runs the operators on it (`process`, `process_inplace`), and is asked whenever the
-tensor is asked something that is not the same everywhere. What is written here holds for homes
-whose tensors hold arrays, as plain ones do; those of transforms hold tensors (`levels.py`).
+tensor is asked something that is not the same everywhere. The methods written here are right for
+homes whose tensors hold arrays, as plain ones do; tensors of transforms hold tensors (`levels.py`).
+
+Next to its value a home keeps one more thing in the tensor's slot `companion`: a tangent (forward
+mode), the batch axis or None (`vmap`), the near tensors of a limit, a `Fan`, a sparse `Pattern`.
 """
 
 from __future__ import annotations

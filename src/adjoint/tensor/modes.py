@@ -1,7 +1,7 @@
 """Modes: no_grad, anomaly mode, saved-tensor hooks, as contexts and decorators.
 
 Note [Scopes]: a mode that is entered makes a new `State` (core/state.py) and remembers, in a
-`Scope`, the fields that it changed. Usually modes end in the reverse order, and the earlier
+`EnteredMode`, the fields that it changed. Usually modes end in the reverse order, and the earlier
 record is put back. Generators can end them in any order; then the mode that ends gives its
 earlier values to the next one above that changed the same fields, so that after the last one
 everything is as before.
@@ -33,7 +33,7 @@ from adjoint.core.state import (
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Scope:
+class EnteredMode:
     """One entered mode."""
 
     __slots__ = ("before", "owner", "undo")
@@ -47,7 +47,7 @@ class Scope:
 def _enter(mode: Mode) -> None:
     before = current()
     changes = mode.changes(before)
-    scope = Scope(mode, {name: getattr(before, name) for name in changes}, before)
+    scope = EnteredMode(mode, {name: getattr(before, name) for name in changes}, before)
     made = before.but(**changes, scopes=(*before.scopes, scope))
     made.scope = scope
     state.set(made)
@@ -80,7 +80,7 @@ def _without(now: State, mode: Mode) -> State:
             changes[name] = value
         else:  # a new scope, since contexts share them
             above = scopes[heir]
-            scopes[heir] = Scope(above.owner, above.undo | {name: value}, above.before)
+            scopes[heir] = EnteredMode(above.owner, above.undo | {name: value}, above.before)
     return now.but(**changes, scopes=tuple(scopes))
 
 
@@ -137,12 +137,12 @@ class Mode:
 
     def _around_generator(self, function: Any) -> Any:
         def inside(*args: Any, **keywords: Any) -> Generator[Any, Any, Any]:
-            return (yield from _Steps(self, function(*args, **keywords)))
+            return (yield from _GeneratorInMode(self, function(*args, **keywords)))
 
         return inside
 
     def _around_async_generator(self, function: Any) -> Any:
-        """As `_Steps`, written out: there is no `yield from` for async generators."""
+        """As `_GeneratorInMode`, written out: there is no `yield from` for async generators."""
 
         async def inside(*args: Any, **keywords: Any) -> AsyncGenerator[Any, Any]:
             generator = function(*args, **keywords)
@@ -167,7 +167,7 @@ class Mode:
         return inside
 
 
-class _Steps(Generator[Any, Any, Any]):
+class _GeneratorInMode(Generator[Any, Any, Any]):
     """A generator with a mode in force while it runs, and not while its user does."""
 
     def __init__(self, mode: Mode, generator: Generator[Any, Any, Any]) -> None:

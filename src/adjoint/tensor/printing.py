@@ -193,10 +193,10 @@ def format_values(array: Array, dtype: DType, indent: int = 0) -> str:
     shown = _edges(array) if summarize else array
     if dtype.category == COMPLEX:
         real, imaginary = _Format.of_floats(np.real(shown)), _Format.of_floats(np.imag(shown))
-        layout = _Layout(_complex_text(real, imaginary), real.width + imaginary.width + 1)
+        layout = _ElementFormat(_complex_text(real, imaginary), real.width + imaginary.width + 1)
     else:
         form = _Format.of_exact(shown) if dtype.category <= INTEGER else _Format.of_floats(shown)
-        layout = _Layout(form.text, form.width)
+        layout = _ElementFormat(form.text, form.width)
     # Values of float16 and bfloat16 are formatted as Python floats, which they convert to exactly.
     if dtype.category > INTEGER and dtype.itemsize == 2:
         shown = shown.astype(np.float32)
@@ -214,7 +214,7 @@ def _edges(array: Array) -> Array:
 
 
 @record
-class _Layout:
+class _ElementFormat:
     text: Callable[[Any], str]  # of one element
     width: int  # of one element
 

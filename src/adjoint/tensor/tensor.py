@@ -103,7 +103,7 @@ def _install(name: str) -> Any:
     return packet.function
 
 
-class Count(int):
+class ElementCount(int):
     """How many elements a tensor has, NumPy's `x.size`; called, PyTorch's `x.size()`."""
 
     of: Tensor
@@ -119,7 +119,7 @@ class SizeOrCount:
     def __get__(self, tensor: Tensor | None, kind: Any = None) -> Any:
         if tensor is None:
             return size
-        count = Count(tensor.numel())
+        count = ElementCount(tensor.numel())
         count.of = tensor
         return count
 
@@ -145,7 +145,8 @@ class Tensor:
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "beside", "birth", "counter", "edge", "extra", "home", "value",
+        "__dict__", "__weakref__", "birth", "companion", "counter", "edge", "extra", "home",
+        "value",
     )  # fmt: skip
 
     value: Any
@@ -153,8 +154,8 @@ class Tensor:
     counter: Any
     extra: TensorExtra | None
     home: Any  # None for a plain tensor
-    beside: Any  # not of plain tensors: a tangent, the axis of a batch, the tensor near a kink
-    birth: int  # not of plain tensors: the number of the last level that was opened before
+    companion: Any  # what a home keeps next to the value; which, home.py says. Plain tensors: unset
+    birth: int  # of tensors of a home: the number of the last level that was opened before
 
     __array_priority__ = 1000  # NumPy leaves `array * tensor` to us
 

@@ -187,7 +187,7 @@ def _compare_tensors(options: Comparison, actual: Any, expected: Any, where: str
     if actual.is_sparse:
         actual, expected = actual.coalesce(), expected.coalesce()
     for number, (a, e) in enumerate(
-        zip(actual.beside.indices, expected.beside.indices, strict=True)
+        zip(actual.companion.indices, expected.companion.indices, strict=True)
     ):
         if a.shape != e.shape:
             counts = f"{a.shape[-1]} and not {e.shape[-1]}"

@@ -86,7 +86,7 @@ class BatchLevel(Level):
         return wrap(self, value, None, axis)
 
     def is_batched(self, value: Any) -> bool:
-        return isinstance(value, Tensor) and value.home is self and value.beside is not None
+        return isinstance(value, Tensor) and value.home is self and value.companion is not None
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         if not self.open:
@@ -128,7 +128,7 @@ class BatchLevel(Level):
                 continue
             n = 0
             if value.home is self:
-                axis, value = value.beside, value.value
+                axis, value = value.companion, value.value
                 if axis is not None:
                     batched, n = True, -1
                     if axis:
@@ -177,7 +177,7 @@ class BatchLevel(Level):
             batched: Any = False
             ndim: Any = None
             if isinstance(value, Tensor):
-                batched, ndim = value.home is self and value.beside is not None, value.ndim
+                batched, ndim = value.home is self and value.companion is not None, value.ndim
                 any_batched = any_batched or batched
             elif type(value) is list:
                 batched, ndim, inside = self._facts(value)
@@ -192,7 +192,7 @@ class BatchLevel(Level):
         for value in values:
             if isinstance(value, Tensor):
                 if value.home is self:
-                    axis, value = value.beside, value.value
+                    axis, value = value.companion, value.value
                     if axis:
                         value = value.movedim(axis, 0)
             elif type(value) is list:
@@ -241,7 +241,7 @@ class BatchLevel(Level):
             )
 
     def cloned(self, tensor: Any) -> Any:
-        return self.lift(tensor.value.clone(), tensor.beside)
+        return self.lift(tensor.value.clone(), tensor.companion)
 
     def write(self, op: Operator, target: Any, result: Any) -> None:
         """Write the value below, where each sample has its own if the result has."""
@@ -251,7 +251,7 @@ class BatchLevel(Level):
                 f"has {show(target.shape)}"
             )
         check_inplace_cast(op.name, result.dtype, target.dtype)
-        if self.is_batched(result) and target.beside is None:
+        if self.is_batched(result) and target.companion is None:
             self._give_batch(target)
         with self.outside():
             self.front(target).copy_(self.front(result))
@@ -266,7 +266,7 @@ class BatchLevel(Level):
         base: Any = tensor if view is None else view.base
         with self.outside():
             base.value = base.value.expand((self.size, *base.value.shape)).clone()
-        base.beside = 0
+        base.companion = 0
         known: dict[
             int, Any
         ] = {}  # views by their last step, since a view of a view shares its steps
@@ -274,24 +274,24 @@ class BatchLevel(Level):
             path = living.extra.view.path
             done = next((i for i in range(len(path), 0, -1) if id(path[i - 1]) in known), 0)
             start = known[id(path[done - 1])] if done else base
-            view = views.replay(path[done:], self.lift(start.value, start.beside))
-            living.value, living.beside = view.value, view.beside
+            view = views.replay(path[done:], self.lift(start.value, start.companion))
+            living.value, living.companion = view.value, view.companion
             known[id(path[-1])] = living
 
     def detach(self, tensor: Any) -> Any:
-        detached = self.lift(tensor.value.detach(), tensor.beside)
+        detached = self.lift(tensor.value.detach(), tensor.companion)
         views.attach_level(operators.operator("detach"), tensor, detached, ())
         return detached
 
     # -- what its tensors say --------------------------------------------------------------------
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
-        below, axis = tensor.value, tensor.beside
+        below, axis = tensor.value, tensor.companion
         shape = below.shape if below.home is not None else below.value.shape
         return shape if axis is None else shape[:axis] + shape[axis + 1 :]
 
     def strides(self, tensor: Tensor) -> Any:
-        strides, axis = tensor.value.stride(), tensor.beside
+        strides, axis = tensor.value.stride(), tensor.companion
         return strides if axis is None else strides[:axis] + strides[axis + 1 :]
 
     def is_contiguous(self, tensor: Tensor) -> bool:
@@ -305,10 +305,10 @@ class BatchLevel(Level):
 
     def direction(self, tensor: Tensor) -> Any:
         """Of a batch, below is another shape."""
-        return super().direction(tensor) if tensor.beside is None else None
+        return super().direction(tensor) if tensor.companion is None else None
 
     def array(self, tensor: Tensor) -> Any:
-        if tensor.beside is None:
+        if tensor.companion is None:
             return tensor.value.array
         raise DependsOnValues(
             "inside vmap a tensor stands for a whole batch, so its numbers cannot be looked at "

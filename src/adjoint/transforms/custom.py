@@ -41,7 +41,7 @@ class UsesOutsideTensor(GradError):
     """A function with a rule of its own uses a differentiated tensor that is not an argument."""
 
 
-class Call:
+class UserCall:
     """A call of a user's function with its tensors taken out, to be put back later."""
 
     def __init__(
@@ -247,7 +247,7 @@ class _WithVjp(Function):
 
 
 def _place_residuals(
-    call: Call, residuals: Any, given: list[Any], outputs: tuple[Any, ...]
+    call: UserCall, residuals: Any, given: list[Any], outputs: tuple[Any, ...]
 ) -> list[Any]:
     """Note where each residual is: an input, an output, a constant. Return the others."""
     leaves, structure = pytrees.flatten(residuals)
@@ -269,7 +269,7 @@ def _place_residuals(
     return extra
 
 
-def _residuals(call: Call, inputs: Sequence[Any], made: Sequence[Any]) -> Any:
+def _residuals(call: UserCall, inputs: Sequence[Any], made: Sequence[Any]) -> Any:
     structure, places = call.rest
     sources = {"input": inputs, "made": made}
 
@@ -281,7 +281,7 @@ def _residuals(call: Call, inputs: Sequence[Any], made: Sequence[Any]) -> Any:
 
 
 def _pull_residuals(
-    call: Call,
+    call: UserCall,
     fwd: Callable[..., Any],
     inputs: Sequence[Any],
     states: Sequence[Any],
@@ -386,11 +386,11 @@ class _Custom(Wrapper[P, R]):
             )
         return known.index(name)
 
-    def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call:
+    def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> UserCall:
         """A call with these arguments."""
         given = self._positional(args, keywords)
         fixed = frozenset([number % len(given) for number in self.nondiff_argnums if given])
-        return Call(self.what, given, {}, fixed)
+        return UserCall(self.what, given, {}, fixed)
 
     def _positional(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments by position, defaults included, which is how rules get them."""

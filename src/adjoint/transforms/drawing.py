@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from adjoint.core import pytrees
-from adjoint.core.generator import STATE_BYTES, Watch, drawing_again
+from adjoint.core.generator import STATE_BYTES, GeneratorWatch, drawing_again
 from adjoint.core.state import current
 from adjoint.homes.levels import on_level
 from adjoint.ops import streams
@@ -69,7 +69,7 @@ def _shared(state: Any) -> Generator[None]:
     """Let samples share numbers in each open vmap of which a state is no part."""
     owners = []
     while on_level(state):
-        owners += [state.home] if state.beside is not None else []
+        owners += [state.home] if state.companion is not None else []
         state = state.value
     others = [v for v in current().levels if isinstance(v, BatchLevel) and v not in owners]
     before = [level.randomness for level in others]
@@ -82,10 +82,10 @@ def _shared(state: Any) -> Generator[None]:
             level.randomness = randomness
 
 
-def watched() -> Watch:
+def watched() -> GeneratorWatch:
     """A block that notes the states of generators before it first draws from them."""
     trace = next((level for level in reversed(current().levels) if level.creates), None)
-    return Watch(trace)
+    return GeneratorWatch(trace)
 
 
 def rerun(

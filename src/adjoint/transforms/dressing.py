@@ -109,7 +109,7 @@ class Dress:
         return tree if not self.makes else _map_tensors(self.make_result or result_of, tree)
 
 
-class _Plain(Dress):
+class _TensorDress(Dress):
     """That of tensors, which are seen as they are."""
 
     __slots__ = ()
@@ -123,7 +123,7 @@ class _Plain(Dress):
     part_of = put_on
 
 
-PLAIN = _Plain((), None)
+PLAIN = _TensorDress((), None)
 
 
 def _refusal_behind(error: BaseException) -> AdjointError | None:

@@ -54,7 +54,7 @@ def functional_call(
     args = args if isinstance(args, tuple) else (args,)
     several = isinstance(parameter_and_buffer_dicts, (tuple, list))
     dicts = parameter_and_buffer_dicts if several else (parameter_and_buffer_dicts,)
-    values = _joined(dicts)
+    values = _merged(dicts)
     known = _places(module)
     if known and tie_weights:
         values = _tied(known, values)
@@ -94,7 +94,7 @@ def _is_module(owner: Any) -> bool:
     return all(kind in getattr(owner, "__dict__", {}) for kind in _MEMBERS)
 
 
-def _joined(dicts: Any) -> dict[str, Any]:
+def _merged(dicts: Any) -> dict[str, Any]:
     """The values of several dicts, which have no path in common."""
     values = {path: value for parameters in dicts for path, value in parameters.items()}
     if sum(map(len, dicts)) > len(values):

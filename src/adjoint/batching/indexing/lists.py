@@ -20,7 +20,7 @@ Shape = Sequence[int]
 
 
 @record
-class Plan:
+class BatchedIndexing:
     """How indexing of one sample becomes indexing of all of them.
 
     `indices` index a tensor with the batch in front. The indexed part may have its dimensions in
@@ -52,7 +52,9 @@ class Plan:
         return self.order == tuple(range(len(self.order)))
 
 
-def plan(what: str, batch: Batch, shape: Shape, indices: Indices, has: Sequence[bool]) -> Plan:
+def plan(
+    what: str, batch: Batch, shape: Shape, indices: Indices, has: Sequence[bool]
+) -> BatchedIndexing:
     """Plan `self[indices]` of each sample; `shape` is that of one sample."""
     indexing.check_index_dtypes(what, indices)
     found, batched = _integers(what, shape, indices, has)
@@ -68,7 +70,7 @@ def plan(what: str, batch: Batch, shape: Shape, indices: Indices, has: Sequence[
             if adjacent
             else (*range(1, width + 1), 0, *range(width + 1, total + 1))
         )
-        return Plan([None, *found], total, tuple(order))
+        return BatchedIndexing([None, *found], total, tuple(order))
     number = ops.arange(batch.size).reshape((batch.size, *(1,) * width))
     aligned = [
         None if i is None else padded(i, h, i.ndim - h, width)
@@ -79,7 +81,7 @@ def plan(what: str, batch: Batch, shape: Shape, indices: Indices, has: Sequence[
     # the number of the sample comes first: unless the others follow at once, all go to the front
     follows = lay.dims == tuple(range(len(lay.dims)))
     order = tuple(range(total + 1)) if follows else (0, *common, *rest)
-    return Plan([number, *aligned], total, order)
+    return BatchedIndexing([number, *aligned], total, order)
 
 
 def _one(index: Tensor | None, has: bool) -> Any:

@@ -40,7 +40,7 @@ def run(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
             f"{function.__name__} is used inside vmap: give it a setup_context apart from forward, "
             "or a vmap method"
         )
-    call = _Call(level, function, args, keywords)
+    call = _BatchedCall(level, function, args, keywords)
     with level.outside():
         output = Batched.apply(call, *[level.front(a) for a in args])
     if isinstance(output, tuple):
@@ -50,7 +50,7 @@ def run(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 
 def _by_rule(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """By the user's `vmap`, which sees the batch where it is."""
-    in_dims = tuple(a.beside if level.is_batched(a) else None for a in args)
+    in_dims = tuple(a.companion if level.is_batched(a) else None for a in args)
     info = VmapInfo(level.size, level.randomness)
     with level.outside():
         returned = function.vmap(info, in_dims, *[level.below(a) for a in args], **keywords)
@@ -80,7 +80,7 @@ def _lifted(level: Any, function: Any, output: Any, dim: Any) -> Any:
     return level.lift(output, dim % output.ndim)
 
 
-class _Call:
+class _BatchedCall:
     """A call for a batch, and how to do its parts for each sample."""
 
     def __init__(
@@ -127,7 +127,7 @@ class Batched(Function):
     """The function of a whole batch, one level below; its first argument is the call."""
 
     @staticmethod
-    def forward(call: _Call, *args: Any) -> Any:
+    def forward(call: _BatchedCall, *args: Any) -> Any:
         return call.forward(args)
 
     @staticmethod
@@ -136,8 +136,8 @@ class Batched(Function):
         call.several = isinstance(output, (tuple, list))
         outputs = list(output) if call.several else [output]
         ctx.call = call
-        ctx.inputs = _Kept(args)
-        ctx.outputs = _Kept(outputs)
+        ctx.inputs = _SavedValues(args)
+        ctx.outputs = _SavedValues(outputs)
         kept = [v for v in (*args, *outputs) if isinstance(v, Tensor)]
         ctx.save_for_backward(*kept)
         ctx.save_for_forward(*kept)
@@ -185,7 +185,7 @@ class Batched(Function):
         return found if call.several else found[0]
 
 
-class _Kept:
+class _SavedValues:
     """Values in order, whose tensors are among the saved ones of a context."""
 
     def __init__(self, values: Sequence[Any]) -> None:
@@ -201,7 +201,7 @@ def _kept_values(ctx: Any) -> tuple[list[Any], list[Any]]:
     return ctx.inputs.filled(saved), ctx.outputs.filled(saved)
 
 
-def _non_differentiable(call: _Call, args: list[Any], outputs: list[Any]) -> list[Any]:
+def _non_differentiable(call: _BatchedCall, args: list[Any], outputs: list[Any]) -> list[Any]:
     """The outputs that the user's `setup_context` marks as without a derivative."""
     marked: list[bool] = []
 

@@ -15,7 +15,8 @@ from adjoint.calls.function.results import Inputs, is_among, is_differentiable, 
 from adjoint.core.errors import GradError
 from adjoint.core.records import record
 from adjoint.core.state import current
-from adjoint.homes import forward, levels
+from adjoint.homes import levels
+from adjoint.homes.forward import fit_tangent
 from adjoint.tensor import views
 from adjoint.tensor.nodes import Output, wrote
 from adjoint.tensor.tensor import Tensor
@@ -38,7 +39,7 @@ def run(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
     several = isinstance(output, (tuple, list))
     below = list(output) if several else [output]
     outs = [_lifted(level, function.__name__, context, inputs, o) for o in below]
-    call = _Call(level, function, context, inputs, below, outs)
+    call = _CallOnLevel(level, function, context, inputs, below, outs)
     if isinstance(level, levels.GradLevel):
         call.record()
     else:
@@ -72,7 +73,7 @@ def _views(output: Tensor, source: Any) -> bool:
 
 
 @record
-class _Call:
+class _CallOnLevel:
     """A function that has run below a level; its derivative there is still to come."""
 
     level: Any
@@ -115,4 +116,4 @@ class _Call:
             )
             for output, out, tangent in zip(self.below, self.outs, found, strict=True):
                 if isinstance(output, Tensor):
-                    out.beside = None if tangent is None else forward.fit_tangent(tangent, output)
+                    out.companion = None if tangent is None else fit_tangent(tangent, output)

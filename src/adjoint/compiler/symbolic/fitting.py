@@ -2,9 +2,9 @@
 
 A function is traced for a few sizes. Its graphs must agree but for numbers, and each number must be
 a polynomial of the sizes and of their quotients by whole numbers (⌊n / 2⌋), or a real number that
-depends on one (1/n, √n); it becomes a `Size` or a `Real` of one graph that stands for all. A graph
-of other sizes belongs to it if its numbers are those of the polynomials: that is looked at before a
-program is used for them.
+depends on one (1/n, √n); it becomes a `SymbolicSize` or a `Real` of one graph that stands for all.
+A graph of other sizes belongs to it if its numbers are those of the polynomials: that is looked at
+before a program is used for them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from adjoint.core.records import structure
 from adjoint.core.symbolic_sizes import (
     NotOpen,
     Real,
-    Size,
+    SymbolicSize,
     at,
     for_many,
     is_open,
@@ -371,7 +371,7 @@ class _Comparison:
             return all(map(self.same, mine, other))
         if isinstance(mine, Real):
             return math.isclose(mine.at(self.sizes), other, rel_tol=4e-16)
-        if isinstance(mine, Size):
+        if isinstance(mine, SymbolicSize):
             return type(other) is int and mine.at(self.sizes) == other
         if isinstance(mine, Affine) and isinstance(other, Affine):
             mine, other = (each.without(self.still) for each in (mine, other))
@@ -460,7 +460,7 @@ class Fits:
         self.points = points
         self.sizes = range(len(points[0]))
 
-    def fit(self, values: Sequence[Any]) -> Size:
+    def fit(self, values: Sequence[Any]) -> SymbolicSize:
         """The simplest polynomial through all points; it must leave some of them to check it.
 
         >>> Fits([(3, 7), (5, 11), (8, 13), (9, 20)]).fit([22, 56, 105, 181])
@@ -472,13 +472,13 @@ class Fits:
             raise NotOpen(f"a number is {listed}, which is no polynomial")
         return found
 
-    def polynomial(self, values: Sequence[Any]) -> Size | None:
+    def polynomial(self, values: Sequence[Any]) -> SymbolicSize | None:
         """The simplest polynomial through all points; None if there is none."""
         columns = list(zip(*self.points, strict=True))
         for basis in _bases(self.sizes, len(self.sizes), len(self.points) - 1):
             terms = _solved(columns, values, basis)
             found = None if terms is None else made(int(values[0]), terms)
-            if isinstance(found, Size):
+            if isinstance(found, SymbolicSize):
                 return found
         return None
 
@@ -530,7 +530,7 @@ class Fits:
 class WholeFits(Fits):
     """Finds the polynomials that are whole numbers for all sizes."""
 
-    def fit(self, values: Sequence[Any]) -> Size:
+    def fit(self, values: Sequence[Any]) -> SymbolicSize:
         """The simplest polynomial through all points; NotWhole if it is one of some sizes only."""
         found = self.polynomial(values)
         if found is None or not is_whole(found):
@@ -549,7 +549,7 @@ class QuotientFits(Fits):
         # what others are made of: sizes, and quotients of them, with their values
         self.numbers = [(symbol(s, points[0][s]), [p[s] for p in points]) for s in self.sizes]
 
-    def fit(self, values: Sequence[Any]) -> Size:
+    def fit(self, values: Sequence[Any]) -> SymbolicSize:
         """The simplest polynomial through all points, or a quotient.
 
         >>> QuotientFits([(3,), (5,), (8,), (10,), (12,)]).fit([2, 3, 5, 6, 7])
@@ -560,7 +560,7 @@ class QuotientFits(Fits):
             found = self._quotient(values)
         return super().fit(values) if found is None else found
 
-    def polynomial(self, values: Sequence[Any]) -> Size | None:
+    def polynomial(self, values: Sequence[Any]) -> SymbolicSize | None:
         """The simplest polynomial of sizes, or of sizes and quotients, through all points."""
         found = super().polynomial(values)
         if found is not None and is_whole(found):
@@ -572,17 +572,17 @@ class QuotientFits(Fits):
             terms = _solved(columns, values, basis)
             if terms is not None and all(type(c) is int for c in terms.values()):
                 total = sum(c * math.prod(self.numbers[k][0] for k in p) for p, c in terms.items())
-                if isinstance(total, Size):
+                if isinstance(total, SymbolicSize):
                     self._remember(total)
                     return total
         return None
 
-    def _remember(self, number: Size) -> None:
+    def _remember(self, number: SymbolicSize) -> None:
         """Let others be made of a number, if it may be the size of a dimension."""
         if all(len(powers) < 2 for powers in number.terms):
             self.numbers.append((number, [at(number, p) for p in self.points]))
 
-    def _quotient(self, values: Sequence[Any]) -> Size | None:
+    def _quotient(self, values: Sequence[Any]) -> SymbolicSize | None:
         """factor · ⌊(number + offset) / divisor⌋ + slope · number + start, of a number that was
         met before.
         """

@@ -30,7 +30,7 @@ Bounds = tuple[Tensor | None, Tensor | None]
 UPPER_LEFT, LOWER_RIGHT = 1, 2  # `custom_mask_type`; 0: none
 
 
-class Rows:
+class Sequences:
     """Where the queries and keys of each query's sequence start, and how many there are."""
 
     def __init__(self, queries: int, keys: int, cum_q: Tensor | None, cum_k: Tensor | None) -> None:
@@ -109,7 +109,7 @@ def _back(output: Tensor, like: Tensor) -> Tensor:
 
 
 def flash_bounds(
-    rows: Rows, is_causal: bool, left: int | None, right: int | None, used: Tensor | None
+    rows: Sequences, is_causal: bool, left: int | None, right: int | None, used: Tensor | None
 ) -> Bounds:
     """Those of flash attention, whose masks are fixed to the lower right corner."""
     return rows.bounds(LOWER_RIGHT, left, 0 if is_causal else right, used)
@@ -141,7 +141,7 @@ def flash_sequences(
     if block_table is not None:  # pages of keys and values, in the order that each sequence has
         key, value = (x[block_table.to(dtypes.int64)].flatten(1, 2) for x in (key, value))
     q, k, v = _heads_first(what, query, key, value)
-    rows = Rows(q.shape[2], k.shape[2], cum_seq_q, cum_seq_k)
+    rows = Sequences(q.shape[2], k.shape[2], cum_seq_q, cum_seq_k)
     starts, ends = flash_bounds(rows, is_causal, window_size_left, window_size_right, seqused_k)
     bias = None if alibi_slopes is None else _alibi(alibi_slopes, rows, k.shape[2])
     seed = new_seed(dropout_p)
@@ -154,7 +154,7 @@ def flash_sequences(
     return _back(output, query), sums, state, unused, query.new_zeros((0,))
 
 
-def _alibi(slopes: Tensor, rows: Rows, keys: int) -> Tensor:
+def _alibi(slopes: Tensor, rows: Sequences, keys: int) -> Tensor:
     """-slope · distance of each head: (batch or 1, heads, queries, keys)."""
     middle = rows.places - rows.first_query + (rows.keys - rows.queries) + rows.first_key
     distance = (middle.unsqueeze(-1) - ops.arange(keys)).abs()
@@ -211,7 +211,7 @@ def flash_sequences_backward(
     q, k, v, g, o = _heads_first("_flash_attention_backward", query, key, value, grad_out, output)
     packed = query.ndim == 3
     offsets = (cum_seq_q, cum_seq_k) if packed else (None, None)
-    rows = Rows(q.shape[2], k.shape[2], *offsets)
+    rows = Sequences(q.shape[2], k.shape[2], *offsets)
     starts, ends = flash_bounds(rows, is_causal, window_size_left, window_size_right, None)
     coins = coins_of(first_of(rng_state), q.shape[:-1], dropout_p)
     found = ops._attention_backward(
@@ -224,7 +224,7 @@ def flash_sequences_backward(
 # --- efficient ------------------------------------------------------------------------------------
 
 
-def efficient_bounds(rows: Rows, kind: int, window: int | None, used: Tensor | None) -> Bounds:
+def efficient_bounds(rows: Sequences, kind: int, window: int | None, used: Tensor | None) -> Bounds:
     """Those of efficient attention: `kind` names the corner of a causal mask."""
     if kind not in (0, UPPER_LEFT, LOWER_RIGHT):
         raise ValueRangeError(
@@ -256,7 +256,7 @@ def efficient_sequences(
     geometry.check_dropout(what, dropout_p)
     _check_packed(what, query, cu_seqlens_q)
     q, k, v = _heads_first(what, query, key, value)
-    rows = Rows(q.shape[2], k.shape[2], cu_seqlens_q, cu_seqlens_k)
+    rows = Sequences(q.shape[2], k.shape[2], cu_seqlens_q, cu_seqlens_k)
     starts, ends = efficient_bounds(rows, custom_mask_type, window_size, seqlen_k)
     seed = new_seed(dropout_p)
     output, sums = ops._attention(
@@ -310,7 +310,7 @@ def efficient_sequences_backward(
     """The gradients of query, key and value, and that of the bias if it is wanted."""
     what = "_efficient_attention_backward"
     q, k, v, g, o = _heads_first(what, query, key, value, grad_out_, output)
-    rows = Rows(q.shape[2], k.shape[2], cu_seqlens_q, cu_seqlens_k)
+    rows = Sequences(q.shape[2], k.shape[2], cu_seqlens_q, cu_seqlens_k)
     starts, ends = efficient_bounds(rows, custom_mask_type, window_size, None)
     coins = coins_of(philox_seed, q.shape[:-1], dropout_p)
     sums = logsumexp[..., : q.shape[2]]
@@ -352,7 +352,7 @@ def cudnn_sequences(
         return output, sums.unsqueeze(-1), *rest
     what = "_cudnn_attention_forward"
     q, k, v = _heads_first(what, query, key, value)
-    rows = Rows(q.shape[2], k.shape[2], cum_seq_q, cum_seq_k)
+    rows = Sequences(q.shape[2], k.shape[2], cum_seq_q, cum_seq_k)
     starts, ends = rows.bounds(UPPER_LEFT, None, 0 if is_causal else None, None)
     seed = new_seed(dropout_p)
     output, sums = ops._attention(
@@ -392,7 +392,7 @@ def cudnn_sequences_backward(
         )[:3]  # fmt: skip
     what = "_cudnn_attention_backward"
     q, k, v, g, o = _heads_first(what, query, key, value, grad_out, output)
-    rows = Rows(q.shape[2], k.shape[2], cum_seq_q, cum_seq_k)
+    rows = Sequences(q.shape[2], k.shape[2], cum_seq_q, cum_seq_k)
     starts, ends = rows.bounds(UPPER_LEFT, None, 0 if is_causal else None, None)
     found = ops._attention_backward(
         g, q, k, v, None, starts, ends, coins_of(philox_seed, q.shape[:-1], dropout_p), o,

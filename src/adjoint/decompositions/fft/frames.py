@@ -14,7 +14,7 @@ from adjoint.core.shapes import show
 Tensor = Any
 
 
-def _steps(
+def _hop_and_length(
     what: str, n_fft: int, hop_length: int | None, win_length: int | None
 ) -> tuple[int, int]:
     hop = n_fft // 4 if hop_length is None else hop_length
@@ -117,7 +117,7 @@ def stft(
         raise ArgumentError("stft(onesided=True): complex numbers have no half spectrum.")
     if self.ndim not in (1, 2):
         raise ShapeError(f"stft: needs a signal or a batch of them, got {show(self.shape)}.")
-    hop, length = _steps("stft", n_fft, hop_length, win_length)
+    hop, length = _hop_and_length("stft", n_fft, hop_length, win_length)
     if n_fft > self.shape[-1]:
         raise ShapeError(f"stft(n_fft={n_fft}): the signal has only {self.shape[-1]} points.")
     if align_to_window:  # the first window, not the zeros beside it, starts with the signal
@@ -182,7 +182,7 @@ def _istft_arguments(
             f"istft: needs frequencies × pieces, maybe with a batch in front, got "
             f"{show(self.shape)}."
         )
-    hop, size = _steps("istft", n_fft, hop_length, win_length)
+    hop, size = _hop_and_length("istft", n_fft, hop_length, win_length)
     if hop > size:
         raise ShapeError(f"istft(hop_length={hop}): pieces of {size} points leave gaps.")
     half = self.shape[-2] != n_fft if onesided is None else onesided

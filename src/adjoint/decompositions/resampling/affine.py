@@ -12,7 +12,7 @@ from adjoint.core.shapes import Shape, show
 Tensor = Any
 
 
-def _steps(count: int, align_corners: bool, dtype: Any) -> Tensor:
+def _centres(count: int, align_corners: bool, dtype: Any) -> Tensor:
     """-1 to 1 are the centres of the elements at the ends, or their outer edges."""
     if count <= 1:
         return ops.zeros((count,), dtype=dtype)
@@ -25,7 +25,7 @@ def _places(size: Shape, align_corners: bool, dtype: Any) -> Tensor:
     sizes = size[2:]
     columns = []
     for dim, count in reversed(list(enumerate(sizes))):
-        steps = _steps(count, align_corners, dtype)
+        steps = _centres(count, align_corners, dtype)
         columns.append(steps.reshape((-1, *(1,) * (len(sizes) - 1 - dim))).expand(sizes))
     columns.append(ops.ones(sizes, dtype=dtype))
     return ops.stack(columns, -1).reshape((-1, len(sizes) + 1))

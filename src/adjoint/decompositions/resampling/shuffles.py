@@ -27,4 +27,4 @@ def channel_shuffle(self: Tensor, groups: int) -> Tensor:
 def _moved(self: Tensor, moves: resampling.Moves) -> Tensor:
     split, groups = moves
     parts = self.reshape(split).permute([d for group in groups for d in group])
-    return parts.clone().reshape(resampling.joined(moves))
+    return parts.clone().reshape(resampling.shape_after(moves))

@@ -16,7 +16,7 @@ Tensor = Any
 
 def is_sparse(tensor: Any) -> bool:
     """Whether this is a sparse tensor, of any layout."""
-    return isinstance(getattr(tensor, "beside", None), Pattern)
+    return isinstance(getattr(tensor, "companion", None), Pattern)
 
 
 def pattern_of(what: str, tensor: Tensor) -> Pattern:
@@ -26,7 +26,7 @@ def pattern_of(what: str, tensor: Tensor) -> Pattern:
             f"{what}: takes a sparse tensor, got a {tensor.layout} one of shape "
             f"{show(tensor.shape)}; convert it with to_sparse()"
         )
-    return tensor.beside
+    return tensor.companion
 
 
 def assemble(pattern: Pattern, values: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ def known(what: str, tensor: Tensor) -> Array:
 
 def entries(tensor: Tensor) -> Tensor:
     """The values with one row for each entry of the pattern."""
-    pattern = tensor.beside
+    pattern = tensor.companion
     return tensor.stored.reshape((pattern.linear.size, *pattern.dense_shape))
 
 
@@ -88,15 +88,15 @@ def at(dense: Tensor, pattern: Pattern) -> Tensor:
 
 def coalesced(tensor: Tensor) -> Tensor:
     """The same tensor, each element stored once."""
-    if tensor.beside.is_coalesced or not tensor.beside.is_coo:
+    if tensor.companion.is_coalesced or not tensor.companion.is_coo:
         return tensor
-    pattern, places = patterns.coalesced(tensor.beside)
+    pattern, places = patterns.coalesced(tensor.companion)
     return rebuilt(pattern, entries(tensor), places)
 
 
 def converted(tensor: Tensor, layout: Any, blocksize: tuple[int, int] = (1, 1)) -> Tensor:
     """The same tensor in another layout."""
-    pattern, places = patterns.converted(tensor.beside, layout, blocksize)
+    pattern, places = patterns.converted(tensor.companion, layout, blocksize)
     return rebuilt(pattern, entries(tensor), places)
 
 
@@ -107,10 +107,10 @@ def check_same_shape(what: str, one: Tensor, other: Tensor) -> None:
             f"{what}: sparse tensors of {show(one.shape)} and {show(other.shape)}; the shapes "
             "must agree"
         )
-    if one.beside.dense_dim != other.beside.dense_dim:
+    if one.companion.dense_dim != other.companion.dense_dim:
         raise ShapeError(
-            f"{what}: sparse tensors with {one.beside.dense_dim} and {other.beside.dense_dim} "
-            "dense dimensions; the numbers must agree"
+            f"{what}: sparse tensors with {one.companion.dense_dim} and "
+            f"{other.companion.dense_dim} dense dimensions; the numbers must agree"
         )
 
 

@@ -29,11 +29,11 @@ def add(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
     if not (is_sparse(self) and is_sparse(other)):
         return ops.add(densely(self), densely(other), alpha=alpha)
     check_same_shape("add", self, other)
-    if self.beside == other.beside:
-        return assemble(self.beside, ops.add(self.stored, other.stored, alpha=alpha))
-    if self.beside.is_coo and not other.beside.is_coo:
-        other = converted(other, self.beside.layout)
-    pattern, places = patterns.joined(self.beside, other.beside)
+    if self.companion == other.companion:
+        return assemble(self.companion, ops.add(self.stored, other.stored, alpha=alpha))
+    if self.companion.is_coo and not other.companion.is_coo:
+        other = converted(other, self.companion.layout)
+    pattern, places = patterns.united(self.companion, other.companion)
     dtype = ops.add(self.stored.new_zeros(()), other.stored.new_zeros(()), alpha=alpha).dtype
     rows = entries(self).to(dtype), entries(other).to(dtype) * alpha
     return rebuilt(pattern, ops.cat(list(rows)), places)
@@ -75,7 +75,7 @@ def _check_dividend(what: str, self: Tensor, other: Tensor) -> None:
 
 def _scaled(what: str, sparse: Tensor, dense: Tensor, scale: Any) -> Tensor:
     """Stored elements with those of a dense tensor at the same places."""
-    pattern = sparse.beside
+    pattern = sparse.companion
     if dense.ndim == 0:
         return assemble(pattern, scale(sparse.stored, dense))
     shape = broadcast(what, pattern.shape, tuple(dense.shape))
@@ -91,7 +91,7 @@ def _scaled(what: str, sparse: Tensor, dense: Tensor, scale: Any) -> Tensor:
 def _product(self: Tensor, other: Tensor) -> Tensor:
     check_same_shape("mul", self, other)
     self, other = coalesced(self), coalesced(other)
-    one, two = self.beside, other.beside
+    one, two = self.companion, other.companion
     if one == two:
         return assemble(one, self.stored * other.stored)
     places, there = patterns.found(one.linear, two.linear)
@@ -112,7 +112,7 @@ def power(self: Tensor, exponent: Any) -> Tensor:
             f"pow: a sparse tensor to the power of {exponent} has no zeros; use to_dense()"
         )
     self = coalesced(self)
-    return assemble(self.beside, ops.pow(self.stored, exponent))
+    return assemble(self.companion, ops.pow(self.stored, exponent))
 
 
 def copy(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
@@ -123,9 +123,9 @@ def copy(self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
         raise ArgumentError("copy_: a dense tensor to a sparse one; use to_sparse()")
     check_same_shape("copy_", self, src)
     src = src.to(self.dtype)
-    if src.beside.layout is self.beside.layout:
+    if src.companion.layout is self.companion.layout:
         return src
-    return converted(src, self.beside.layout, self.beside.blocksize)
+    return converted(src, self.companion.layout, self.companion.blocksize)
 
 
 def norm(self: Tensor, p: Any = 2) -> Tensor:

@@ -198,7 +198,7 @@ def to_dense(self: Tensor, dtype: DType | None, masked_grad: bool | None) -> Ten
     self = self if dtype is None else self.to(dtype)
     if not is_sparse(self):
         return self
-    pattern, found = self.beside, entries(self)
+    pattern, found = self.companion, entries(self)
     if not len(pattern.sparse_shape):
         return found.sum(0)
     if found.dtype is dtypes.bool_:
@@ -216,7 +216,7 @@ def to_sparse_dim(self: Tensor, sparse_dim: int) -> Tensor:
             f"{self.ndim} sparse dimensions"
         )
     if is_sparse(self):
-        if self.beside.is_coo and self.beside.sparse_dim == count:
+        if self.companion.is_coo and self.companion.sparse_dim == count:
             return self
         self = to_dense(self, None, None)
     return _stored(self, sparse_coo, self.ndim - count, (1, 1))
@@ -236,12 +236,12 @@ def to_sparse(
         raise ArgumentError(f"{what}: only layouts of blocks take blocksize={blocksize}")
     blocks = (1, 1) if blocksize is None else (blocksize[0], blocksize[1])
     if is_sparse(self):
-        if dense_dim is not None and dense_dim != self.beside.dense_dim:
+        if dense_dim is not None and dense_dim != self.companion.dense_dim:
             raise ArgumentError(
-                f"{what}: the sparse tensor has {self.beside.dense_dim} dense dimensions, not "
+                f"{what}: the sparse tensor has {self.companion.dense_dim} dense dimensions, not "
                 f"dense_dim={dense_dim}; use to_dense() first"
             )
-        same = self.beside.layout is layout and self.beside.blocksize == blocks
+        same = self.companion.layout is layout and self.companion.blocksize == blocks
         return self if same else converted(self, layout, blocks)
     count = 0 if dense_dim is None else dense_dim
     least = 0 if layout is sparse_coo else 2
@@ -289,15 +289,15 @@ def mask(self: Tensor, mask: Tensor) -> Tensor:
         )
     if not is_sparse(self):
         return assemble(pattern, at(self, pattern).reshape(pattern.values_shape))
-    if self.beside == pattern:
+    if self.companion == pattern:
         return self
     self = coalesced(self)
-    if self.beside.dense_dim != pattern.dense_dim:
+    if self.companion.dense_dim != pattern.dense_dim:
         raise ShapeError(
-            f"sparse_mask: {self.beside.dense_dim} and {pattern.dense_dim} dense dimensions; the "
-            "numbers must agree"
+            f"sparse_mask: {self.companion.dense_dim} and {pattern.dense_dim} dense dimensions; "
+            "the numbers must agree"
         )
-    places, there = patterns.found(pattern.linear, self.beside.linear)
+    places, there = patterns.found(pattern.linear, self.companion.linear)
     if not there.any():
         return assemble(pattern, self.stored.new_zeros(pattern.values_shape))
     found = entries(self).index_select(0, index(places))
@@ -331,7 +331,7 @@ def diagonals(
 
 def empty_like(self: Tensor, *rest: Any) -> Tensor:
     """A sparse tensor of the same shape and layout that stores nothing."""
-    given = self.beside
+    given = self.companion
     pattern, _ = patterns.arranged(
         given.layout,
         given.shape,

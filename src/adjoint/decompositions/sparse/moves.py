@@ -49,7 +49,7 @@ def permute(self: Tensor, dims: tuple[int, ...]) -> Tensor:
         raise ShapeError(f"permute: {show(dims)} are not the {self.ndim} dimensions, each once")
     if order == tuple(range(self.ndim)):
         return self
-    pattern = self.beside
+    pattern = self.companion
     count = len(pattern.sparse_shape)
     if sorted(order[:count]) != list(range(count)):
         raise ShapeError(
@@ -64,7 +64,7 @@ def permute(self: Tensor, dims: tuple[int, ...]) -> Tensor:
 
 
 def _permuted_matrices(self: Tensor, order: tuple[int, ...], count: int) -> Tensor:
-    pattern, values = self.beside, self.stored
+    pattern, values = self.companion, self.stored
     swapped = (*range(count - 2), count - 1, count - 2, *range(count, self.ndim))
     if order != swapped:
         raise ShapeError(
@@ -80,7 +80,7 @@ def _permuted_matrices(self: Tensor, order: tuple[int, ...], count: int) -> Tens
 def unsqueeze(self: Tensor, dim: int) -> Tensor:
     """A new dimension of size 1."""
     _check_coo("unsqueeze", self)
-    pattern = self.beside
+    pattern = self.companion
     place = wrap_dim("unsqueeze", dim, self.ndim + 1)
     shape = (*pattern.shape[:place], 1, *pattern.shape[place:])
     if place > pattern.sparse_dim:
@@ -108,10 +108,10 @@ def select(self: Tensor, dim: int, place: int) -> Tensor:
     size = self.shape[where]
     if not -size <= place < size:
         raise IndexOutOfRange(f"select: index {place} of dimension {dim}, which has size {size}")
-    if not self.beside.is_coo:
+    if not self.companion.is_coo:
         self = converted(self, "sparse_coo")
     found = _chosen(self, where, [place % size])
-    pattern = found.beside
+    pattern = found.companion
     if where >= pattern.sparse_dim:
         values = found.stored.squeeze(where - pattern.sparse_dim + 1)
         shape = (*pattern.shape[:where], *pattern.shape[where + 1 :])
@@ -145,7 +145,7 @@ def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
 
 def _chosen(self: Tensor, dim: int, places: list[int]) -> Tensor:
     """A COO tensor of slices at places of a dimension."""
-    pattern = self.beside
+    pattern = self.companion
     shape = (*pattern.shape[:dim], len(places), *pattern.shape[dim + 1 :])
     if dim >= pattern.sparse_dim:
         values = self.stored.index_select(
@@ -169,11 +169,11 @@ def cat(tensors: list[Tensor], dim: int) -> Tensor:
     """Several COO tensors one after the other along a dimension."""
     first = tensors[0]
     for tensor in tensors:
-        if not is_sparse(tensor) or not tensor.beside.is_coo:
+        if not is_sparse(tensor) or not tensor.companion.is_coo:
             raise ArgumentError(
                 f"cat: all tensors must be sparse_coo, got {tensor.layout!r}; use to_sparse()"
             )
-        if tensor.beside.sparse_dim != first.beside.sparse_dim:
+        if tensor.companion.sparse_dim != first.companion.sparse_dim:
             raise ShapeError("cat: the tensors have different numbers of sparse dimensions")
     where = wrap_dim("cat", dim, first.ndim)
     sizes = [(*t.shape[:where], *t.shape[where + 1 :]) for t in tensors]
@@ -184,10 +184,10 @@ def cat(tensors: list[Tensor], dim: int) -> Tensor:
         )
     lengths = [t.shape[where] for t in tensors]
     shape = (*first.shape[:where], sum(lengths), *first.shape[where + 1 :])
-    pattern = first.beside
+    pattern = first.companion
     if where < pattern.sparse_dim:
-        coordinates = patterns.beside([t.beside.coordinates for t in tensors], where, lengths)
-        sorted_already = where == 0 and all(t.beside.is_coalesced for t in tensors)
+        coordinates = patterns.appended([t.companion.coordinates for t in tensors], where, lengths)
+        sorted_already = where == 0 and all(t.companion.is_coalesced for t in tensors)
         found = patterns.coo(shape, coordinates, pattern.dense_dim, is_coalesced=sorted_already)
         return assemble(found, ops.cat([t.stored for t in tensors]))
     return _cat_dense(tensors, where, shape)
@@ -195,7 +195,7 @@ def cat(tensors: list[Tensor], dim: int) -> Tensor:
 
 def _cat_dense(tensors: list[Tensor], where: int, shape: tuple[int, ...]) -> Tensor:
     """Along a dense dimension: each tensor has zeros where the others stand."""
-    pattern = tensors[0].beside
+    pattern = tensors[0].companion
     dim, before, rows = where - pattern.sparse_dim + 1, 0, []
     for tensor in tensors:
         values = entries(coalesced(tensor))
@@ -203,5 +203,5 @@ def _cat_dense(tensors: list[Tensor], where: int, shape: tuple[int, ...]) -> Ten
         ends[0][dim], ends[1][dim] = before, shape[where] - before - values.shape[dim]
         before += values.shape[dim]
         rows.append(ops.cat([values.new_zeros(ends[0]), values, values.new_zeros(ends[1])], dim))
-    coordinates = patterns.beside([coalesced(t).beside.coordinates for t in tensors], None, [])
+    coordinates = patterns.appended([coalesced(t).companion.coordinates for t in tensors], None, [])
     return assemble(patterns.coo(shape, coordinates, pattern.dense_dim), ops.cat(rows))

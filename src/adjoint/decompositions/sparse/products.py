@@ -55,7 +55,7 @@ def sample(rows: Tensor, columns: Tensor, left: Tensor, right: Tensor) -> Tensor
 
 def _check_matrices(what: str, one: Tensor, other: Tensor) -> None:
     for tensor in (one, other):
-        if is_sparse(tensor) and tensor.beside.dense_dim:
+        if is_sparse(tensor) and tensor.companion.dense_dim:
             raise ShapeError(
                 f"{what}: a sparse tensor with dense dimensions ({show(tensor.shape)}) is no "
                 "matrix; use to_dense()"
@@ -84,7 +84,7 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
 
 
 def _times_dense(sparse: Tensor, dense: Tensor) -> Tensor:
-    pattern = sparse.beside
+    pattern = sparse.companion
     rows, columns = patterns.rows_and_columns(pattern)
     *batch, size, _ = pattern.shape
     dtype = promote_types(sparse.dtype, dense.dtype)
@@ -141,7 +141,7 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Te
         if beta == 0:
             return found * alpha
         check_same_shape("addmm", self, found)
-        return add(converted(self, found.beside.layout) * beta, found, alpha)
+        return add(converted(self, found.companion.layout) * beta, found, alpha)
     scaled = found if alpha == 1 else found * alpha
     return scaled.expand(found.shape) if beta == 0 else self * beta + scaled
 
@@ -213,13 +213,13 @@ def mm_reduce(self: Tensor, other: Tensor, reduce: str) -> tuple[Tensor, Tensor]
 
 
 def _products(self: Tensor, other: Tensor) -> Tensor:
-    _, columns = self.beside.coordinates
+    _, columns = self.companion.coordinates
     return entries(self).unsqueeze(-1) * other.index_select(0, index(columns))
 
 
 def _extremes(self: Tensor, other: Tensor, reduce: str) -> Tensor:
     """The number of the element of each row whose product is largest or smallest, first of ties."""
-    pattern = self.beside
+    pattern = self.companion
     products = _products(self.detach(), other.detach())
     rows = index(pattern.coordinates[0]).unsqueeze(-1).expand(products.shape)
     shape = (self.shape[0], other.shape[1])
@@ -289,7 +289,7 @@ def solve(A: Tensor, B: Tensor, left: bool) -> Tensor:
         )
     dtype = promote_types(A.dtype, B.dtype)
     matrix = coalesced(A)
-    rows, columns = (index(i) for i in matrix.beside.coordinates)
+    rows, columns = (index(i) for i in matrix.companion.coordinates)
     right = B.unsqueeze(-1) if B.ndim == 1 else B
     found = ops._sparse_solve(rows, columns, entries(matrix).to(dtype), right.to(dtype))
     return found.squeeze(-1) if B.ndim == 1 else found

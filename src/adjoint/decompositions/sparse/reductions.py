@@ -34,7 +34,7 @@ def sum_dims(
     self: Tensor, dim: tuple[int, ...] | None, keepdim: bool, dtype: DType | None
 ) -> Tensor:
     """The sum over dimensions: sparse, unless all sparse dimensions are summed over."""
-    pattern = self.beside
+    pattern = self.companion
     count = len(pattern.sparse_shape)
     dims = wrap_dims("sum", dim or None, self.ndim)
     values = entries(self)
@@ -119,7 +119,7 @@ def log_softmax_int(self: Tensor, dim: int, dtype: DType | None) -> Tensor:
 def _softmax(what: str, self: Tensor, dim: int, dtype: DType | None, *, log: bool) -> Tensor:
     pattern_of(what, self)
     self = coalesced(self if dtype is None else self.to(dtype))
-    pattern, values = self.beside, entries(self)
+    pattern, values = self.companion, entries(self)
     (place,) = wrap_dims(what, (dim,), self.ndim)
     count = len(pattern.sparse_shape)
     if place >= count:
@@ -172,7 +172,7 @@ def _softmax_backward(
 ) -> Tensor:
     pattern = pattern_of(f"_sparse_{what}_backward_data", output)
     output = coalesced(output)
-    pattern = output.beside
+    pattern = output.companion
     grad, y = entries(mask(grad_output, output)), entries(output)
     (place,) = wrap_dims(what, (dim,), output.ndim)
     count = len(pattern.sparse_shape)

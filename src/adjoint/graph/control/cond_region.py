@@ -175,7 +175,7 @@ def _check_branches(first: Graph, second: Graph, paths: Paths) -> None:
 def known_truth(predicate: Any) -> bool | None:
     """Whether a condition holds; None if it differs from sample to sample of a vmap."""
     while on_level(predicate):
-        if isinstance(predicate.home, BatchLevel) and predicate.beside is not None:
+        if isinstance(predicate.home, BatchLevel) and predicate.companion is not None:
             return None
         predicate = predicate.value
     return bool(predicate)

@@ -150,7 +150,7 @@ def _second(level: BatchLevel, tensor: Any) -> Any:
 
     A stack of a loop has it there already.
     """
-    if not level.is_batched(tensor) or tensor.beside == 1:
+    if not level.is_batched(tensor) or tensor.companion == 1:
         return level.below(tensor)
     return level.front(tensor).movedim(0, 1)
 

@@ -276,8 +276,8 @@ def _frozen(tensor: Any) -> Any:
         return tensor
     if isinstance(tensor.home, TraceLevel):
         return tensor.home.lift(tensor.value)
-    below, beside = _frozen(tensor.value), _frozen(tensor.beside)
-    return wrap(tensor.home, below, tensor.edge, beside)
+    below, companion = _frozen(tensor.value), _frozen(tensor.companion)
+    return wrap(tensor.home, below, tensor.edge, companion)
 
 
 def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:

@@ -1,9 +1,9 @@
 """The three maps of a convolution by oneDNN, where its library is installed (`adjoint[dnn]`).
 
 `convolve`, `spread` and `correlate` write their result and return True, or False where oneDNN is
-not installed, ADJOINT_ONEDNN=0 forbids it, or it has no such convolution. oneDNN's C
-interface is called through ctypes. What it needs for one kind of call (primitives, and descriptions
-of memory) is prepared once, a `Plan`. oneDNN may want arrays in an order of its own: they are then
+not installed, ADJOINT_ONEDNN=0 forbids it, or it has no such convolution. oneDNN's C interface is
+called through ctypes. What it needs for one kind of call (primitives, and descriptions of memory)
+is prepared once, a `PreparedCall`. oneDNN may want arrays in an order of its own: they are then
 copied to and from a buffer that all plans share, so one call runs at a time.
 """
 
@@ -45,7 +45,7 @@ _FROM, _TO = 1, 17  # arguments of a copy
 _KINDS = ("primitive_desc", "memory_desc", "memory", "primitive")
 
 
-class _Argument(ctypes.Structure):
+class _ExecArgument(ctypes.Structure):
     """dnnl_exec_arg_t."""
 
     _fields_ = (("number", ctypes.c_int), ("memory", Handle))
@@ -55,7 +55,7 @@ class Refused(Exception):
     """oneDNN answered with a status that is not success."""
 
 
-class Library:
+class OneDNN:
     """oneDNN's functions, and its engine and stream for the processor."""
 
     def __init__(self, path: str) -> None:
@@ -94,7 +94,7 @@ class Library:
 
 
 @lru_cache(maxsize=1)
-def library() -> Library | None:
+def library() -> OneDNN | None:
     """oneDNN, or None; decided once for a process."""
     if os.environ.get("ADJOINT_ONEDNN") == "0":
         return None
@@ -106,7 +106,7 @@ def library() -> Library | None:
     if path is None:
         return None
     try:
-        return Library(path)
+        return OneDNN(path)
     except (OSError, AttributeError, Refused) as error:
         warnings.warn(f"convolutions are computed without oneDNN: {error}", stacklevel=2)
         return None
@@ -115,7 +115,7 @@ def library() -> Library | None:
 # -- what is prepared once for a kind of call ------------------------------------------------------
 
 
-class Layout(NamedTuple):
+class Descriptor(NamedTuple):
     """An array as oneDNN describes it."""
 
     shape: tuple[int, ...]
@@ -123,7 +123,7 @@ class Layout(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def _layout(shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> Layout:
+def _layout(shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> Descriptor:
     """Of an array in memory; elements must lie forwards, and none twice."""
     steps = [stride // dtype.itemsize for stride in strides]
     sound = all(
@@ -133,7 +133,7 @@ def _layout(shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> Layout:
     )
     if not sound:
         raise Refused(f"strides {strides}")
-    return Layout(shape, tuple(steps), dtype)
+    return Descriptor(shape, tuple(steps), dtype)
 
 
 def _numbers(values: Sequence[int]) -> Any:
@@ -143,7 +143,7 @@ def _numbers(values: Sequence[int]) -> Any:
 class _Objects:
     """Objects of oneDNN that live as long as the plan they are made for."""
 
-    def __init__(self, lib: Library) -> None:
+    def __init__(self, lib: OneDNN) -> None:
         self.lib = lib
         self.owned: list[tuple[Any, Handle]] = []  # with the functions that end them
 
@@ -158,7 +158,7 @@ class _Objects:
         for destroy, found in reversed(self.owned):
             destroy(found)
 
-    def description(self, layout: Layout) -> Handle:
+    def description(self, layout: Descriptor) -> Handle:
         """Of an array in memory."""
         count, sizes, dtype = len(layout.shape), _numbers(layout.shape), _DTYPES[layout.dtype]
         if layout.steps is None:
@@ -175,7 +175,7 @@ class _Objects:
     ) -> Callable[[], None]:
         """Runs a primitive on memories."""
         run = self.made("dnnl_primitive_create", described)
-        block = (_Argument * len(arguments))(*(_Argument(n, m) for n, m in arguments))
+        block = (_ExecArgument * len(arguments))(*(_ExecArgument(n, m) for n, m in arguments))
         execute = self.lib.functions.dnnl_primitive_execute
         count, stream = len(block), self.lib.stream
 
@@ -190,7 +190,7 @@ class _Objects:
 class _Port:
     """One argument of a primitive: the user's array, and a copy of it where oneDNN wants one."""
 
-    def __init__(self, made: _Objects, number: int, layout: Layout, described: Handle) -> None:
+    def __init__(self, made: _Objects, number: int, layout: Descriptor, described: Handle) -> None:
         self.number, self.made = number, made
         self.given = self.wanted = made.description(layout)
         functions = made.lib.functions
@@ -213,11 +213,11 @@ class _Port:
         return self.made.runner(described, ((_FROM, source), (_TO, target)))
 
 
-class Plan:
+class PreparedCall:
     """A prepared call: arrays are put in place, copied in, convolved, copied out."""
 
     def __init__(
-        self, made: _Objects, described: Handle, arguments: dict[int, Layout], result: int
+        self, made: _Objects, described: Handle, arguments: dict[int, Descriptor], result: int
     ) -> None:
         self.made = made
         ports = [_Port(made, n, layout, described) for n, layout in arguments.items()]
@@ -252,21 +252,21 @@ class Plan:
 # -- the three maps --------------------------------------------------------------------------------
 
 
-def _weight(sizes: Geometry, dtype: np.dtype[Any]) -> Layout:
+def _weight(sizes: Geometry, dtype: np.dtype[Any]) -> Descriptor:
     """Weights in the order of their dimensions, that of groups in front if there are several."""
     groups, (rows, *rest) = sizes.groups, sizes.weight
     shape = (rows, *rest) if groups == 1 else (groups, rows // groups, *rest)
     steps = [1]
     for size in reversed(shape[1:]):
         steps.insert(0, steps[0] * size)
-    return Layout(shape, tuple(steps), dtype)
+    return Descriptor(shape, tuple(steps), dtype)
 
 
-def _bias(sizes: Geometry, large: Layout) -> Layout:
-    return Layout(sizes.small[1:2], (1,), large.dtype)
+def _bias(sizes: Geometry, large: Descriptor) -> Descriptor:
+    return Descriptor(sizes.small[1:2], (1,), large.dtype)
 
 
-def _free(layout: Layout) -> Layout:
+def _free(layout: Descriptor) -> Descriptor:
     """The layout that oneDNN computes with: channels last if the array is so, else its choice."""
     return layout if layout.steps and layout.steps[1] == 1 else layout._replace(steps=None)
 
@@ -286,7 +286,7 @@ def _how(sizes: Geometry) -> tuple[Any, ...]:
 @lru_cache(maxsize=256)
 def _prepared(
     name: str, sizes: Geometry, large: Shape, small: Shape, dtype: np.dtype[Any], biased: bool
-) -> Plan | None:
+) -> PreparedCall | None:
     """The plan of a map for images with these strides; None if oneDNN does not have it."""
     lib = library()
     assert lib is not None
@@ -298,7 +298,7 @@ def _prepared(
 
 
 def _forward(
-    made: _Objects, sizes: Geometry, large: Layout, small: Layout, biased: bool
+    made: _Objects, sizes: Geometry, large: Descriptor, small: Descriptor, biased: bool
 ) -> tuple[Handle, tuple[Handle, ...]]:
     """A convolution, and its images and weight as oneDNN may choose to order them."""
     any_weight = _weight(sizes, large.dtype)._replace(steps=None)
@@ -312,35 +312,41 @@ def _forward(
 
 
 def _convolving(
-    made: _Objects, sizes: Geometry, large: Layout, small: Layout, biased: bool
-) -> Plan:
+    made: _Objects, sizes: Geometry, large: Descriptor, small: Descriptor, biased: bool
+) -> PreparedCall:
     described, _ = _forward(made, sizes, large, small, biased)
     arguments = {_LARGE: large, _WEIGHT: _weight(sizes, large.dtype), _SMALL: small}
     if biased:
         arguments[_BIAS] = _bias(sizes, large)
-    return Plan(made, described, arguments, _SMALL)
+    return PreparedCall(made, described, arguments, _SMALL)
 
 
-def _spreading(made: _Objects, sizes: Geometry, large: Layout, small: Layout, biased: bool) -> Plan:
+def _spreading(
+    made: _Objects, sizes: Geometry, large: Descriptor, small: Descriptor, biased: bool
+) -> PreparedCall:
     forward, orders = _forward(made, sizes, large, small, biased)
     described = made.made(
         "dnnl_convolution_backward_data_primitive_desc_create", made.lib.engine, _DIRECT, *orders,
         *_how(sizes), forward, None,
     )  # fmt: skip
     result, weight = _LARGE + _OF, _weight(sizes, large.dtype)
-    return Plan(made, described, {_SMALL + _OF: small, _WEIGHT: weight, result: large}, result)
+    return PreparedCall(
+        made, described, {_SMALL + _OF: small, _WEIGHT: weight, result: large}, result
+    )
 
 
 def _correlating(
-    made: _Objects, sizes: Geometry, large: Layout, small: Layout, biased: bool
-) -> Plan:
+    made: _Objects, sizes: Geometry, large: Descriptor, small: Descriptor, biased: bool
+) -> PreparedCall:
     forward, orders = _forward(made, sizes, large, small, biased)
     described = made.made(
         "dnnl_convolution_backward_weights_primitive_desc_create", made.lib.engine, _DIRECT,
         *orders[:2], None, orders[2], *_how(sizes), forward, None,
     )  # fmt: skip
     result, weight = _WEIGHT + _OF, _weight(sizes, large.dtype)
-    return Plan(made, described, {_LARGE: large, _SMALL + _OF: small, result: weight}, result)
+    return PreparedCall(
+        made, described, {_LARGE: large, _SMALL + _OF: small, result: weight}, result
+    )
 
 
 _MAKERS = {"convolve": _convolving, "spread": _spreading, "correlate": _correlating}
@@ -348,7 +354,7 @@ _MAKERS = {"convolve": _convolving, "spread": _spreading, "correlate": _correlat
 
 def _plan_for(
     name: str, sizes: Geometry, large: Array, small: Array, *, biased: bool
-) -> Plan | None:
+) -> PreparedCall | None:
     if library() is None or large.dtype not in _DTYPES or large.ndim > 5:
         return None
     if not (large.size and small.size and large.flags.aligned and small.flags.aligned):

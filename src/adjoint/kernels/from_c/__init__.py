@@ -17,13 +17,13 @@ import numpy as np
 from adjoint.c_kernels.special_functions import called
 from adjoint.kernels.from_c import lanes, numbers
 from adjoint.kernels.from_c.reading import read
-from adjoint.kernels.from_c.tree import Call, Function, Name, Table, walk
+from adjoint.kernels.from_c.tree import CCall, CFunction, CName, CTable, walk
 from adjoint.kernels.from_c.writing import write
 
 Array = np.ndarray[Any, np.dtype[Any]]
 FEW = 31  # elements up to which one after the other is quicker than vectors
 _WIDE: dict[str, Any] = {
-    "_choose": lanes.choose, "_where": lanes.where, "_some": lanes.some, "_every": lanes.every,
+    "_choose": lanes.branches, "_where": lanes.where, "_some": lanes.some, "_every": lanes.every,
     "_whole": lanes.whole, "_Cells": lanes.Cells, "_both": np.logical_and,
     "_either": np.logical_or, "_no": np.logical_not, **lanes.C_FUNCTIONS,
 }  # fmt: skip
@@ -82,15 +82,15 @@ def source(name: str, *, single: bool = False) -> str:
     """The Python text of a C function."""
     tree = _tree(name)
     known = {n: _tree(n) for n in _names(tree) if n in called()}
-    functions = {n: t for n, t in known.items() if isinstance(t, Function)}
-    tables = frozenset(n for n, t in known.items() if isinstance(t, Table))
+    functions = {n: t for n, t in known.items() if isinstance(t, CFunction)}
+    tables = frozenset(n for n, t in known.items() if isinstance(t, CTable))
     return write(tree, functions, tables, single=single)
 
 
 def _define(name: str, scope: dict[str, Any]) -> None:
     """Make a function or a table."""
     tree, single = _tree(name), scope is _SINGLE
-    if isinstance(tree, Table):
+    if isinstance(tree, CTable):
         scope[name] = numbers.entries(tree.numbers) if single else np.array(tree.numbers)
         return
     exec(compile(source(name, single=single), f"<Python text of {name}>", "exec"), scope)
@@ -104,10 +104,10 @@ def _tree(name: str) -> Any:
 
 
 def _names(tree: Any) -> Iterator[str]:
-    if isinstance(tree, Function):
+    if isinstance(tree, CFunction):
         for part in walk(tree.body):
-            if isinstance(part, (Call, Name)):
-                yield part.function if isinstance(part, Call) else part.id
+            if isinstance(part, (CCall, CName)):
+                yield part.function if isinstance(part, CCall) else part.id
 
 
 def _needed(name: str, scope: dict[str, Any]) -> list[str]:

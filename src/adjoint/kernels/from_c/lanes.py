@@ -19,7 +19,7 @@ SPLITTER = 134217729.0  # 2**27 + 1: Dekker's splitting of a float64 into two ha
 # -- choices --------------------------------------------------------------------------------------
 
 
-def choose(
+def branches(
     where: Any, then: Callable[..., Any], otherwise: Callable[..., Any], values: Sequence[Any]
 ) -> Any:
     """then(values) where a condition holds, else otherwise(values); each sees its own lanes."""

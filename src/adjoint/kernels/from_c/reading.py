@@ -10,25 +10,25 @@ import re
 from typing import Any
 
 from adjoint.kernels.from_c.tree import (
-    Assign,
-    Binary,
-    Break,
-    Call,
-    Cast,
-    Choice,
-    Continue,
-    Declare,
-    Do,
-    For,
-    Function,
-    If,
-    Index,
-    Name,
-    Number,
-    Parameter,
-    Return,
-    Table,
-    Unary,
+    CAssign,
+    CBinary,
+    CBreak,
+    CCall,
+    CCast,
+    CChoice,
+    CContinue,
+    CDeclare,
+    CDo,
+    CFor,
+    CFunction,
+    CIf,
+    CIndex,
+    CName,
+    CNumber,
+    CParameter,
+    CReturn,
+    CTable,
+    CUnary,
 )
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -44,13 +44,13 @@ _ASSIGNING = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "|=", "<<=", ">>="))
 _KINDS = frozenset(("double", "int"))
 
 
-def read(text: str) -> Function | Table:
+def read(text: str) -> CFunction | CTable:
     """The tree of a function or of a table.
 
     >>> read("double twice(double x) { return 2 * x; }").name
     'twice'
     """
-    reader = _Reader(_tokens(text))
+    reader = _CReader(_tokens(text))
     return reader.table() if text.startswith("const ") else reader.function()
 
 
@@ -67,7 +67,7 @@ def _tokens(text: str) -> list[str]:
     return found
 
 
-class _Reader:
+class _CReader:
     def __init__(self, tokens: list[str]) -> None:
         self.tokens, self.place = tokens, 0
 
@@ -92,7 +92,7 @@ class _Reader:
 
     # -- functions and tables ----------------------------------------------------------------
 
-    def table(self) -> Table:
+    def table(self) -> CTable:
         for word in ("const", "double"):
             self.take(word)
         name = self.take()
@@ -100,7 +100,7 @@ class _Reader:
             self.expression()
             self.take("]")
         self.take("=")
-        return Table(name, self.numbers())
+        return CTable(name, self.numbers())
 
     def numbers(self) -> Any:
         if not self.passed("{"):
@@ -113,17 +113,17 @@ class _Reader:
             self.passed(",")
         return found
 
-    def function(self) -> Function:
+    def function(self) -> CFunction:
         self.passed("inline")
         kind, name = self.take(), self.take()
         self.take("(")
-        parameters: list[Parameter] = []
+        parameters: list[CParameter] = []
         while not self.passed(")"):
             parameters.append(self.parameter())
             self.passed(",")
-        return Function(name, kind, tuple(parameters), self.block())
+        return CFunction(name, kind, tuple(parameters), self.block())
 
-    def parameter(self) -> Parameter:
+    def parameter(self) -> CParameter:
         self.passed("const")
         kind = self.take()
         rank = int(self.passed("*"))
@@ -133,7 +133,7 @@ class _Reader:
             if self.next() != "]":
                 self.expression()
             self.take("]")
-        return Parameter(kind, name, rank)
+        return CParameter(kind, name, rank)
 
     # -- statements --------------------------------------------------------------------------
 
@@ -167,10 +167,10 @@ class _Reader:
             return ()
         if word in ("break", "continue"):
             self.take()
-            return (Break() if word == "break" else Continue(),)
+            return (CBreak() if word == "break" else CContinue(),)
         if word == "return":
             self.take()
-            return (Return(None if self.next() == ";" else self.expression()),)
+            return (CReturn(None if self.next() == ";" else self.expression()),)
         return self.effects()
 
     def effects(self) -> tuple[Any, ...]:
@@ -195,7 +195,7 @@ class _Reader:
                 sizes.append(self.expression())
                 self.take("]")
             start = self.initial() if self.passed("=") else None
-            found.append(Declare(kind, name, tuple(sizes), start))
+            found.append(CDeclare(kind, name, tuple(sizes), start))
             if not self.passed(","):
                 return tuple(found)
 
@@ -211,30 +211,30 @@ class _Reader:
     def effect(self) -> Any:
         if self.next() in ("++", "--"):
             sign = self.take()[0]
-            return Assign(self.postfix(), f"{sign}=", Number(1))
+            return CAssign(self.postfix(), f"{sign}=", CNumber(1))
         target = self.expression()
         if self.next() in _ASSIGNING:
             sign = self.take()
-            return Assign(target, sign, self.chain())
+            return CAssign(target, sign, self.chain())
         if self.next() in ("++", "--"):
-            return Assign(target, f"{self.take()[0]}=", Number(1))
-        return Do(target)
+            return CAssign(target, f"{self.take()[0]}=", CNumber(1))
+        return CDo(target)
 
     def chain(self) -> Any:
         """The value of an assignment, which may be one itself: a = b = 0."""
         value = self.expression()
         if self.next() in _ASSIGNING:
-            return Assign(value, self.take(), self.chain())
+            return CAssign(value, self.take(), self.chain())
         return value
 
-    def conditional(self) -> If:
+    def conditional(self) -> CIf:
         self.take("(")
         condition = self.expression()
         self.take(")")
         then = self.block()
-        return If(condition, then, self.block() if self.passed("else") else ())
+        return CIf(condition, then, self.block() if self.passed("else") else ())
 
-    def loop(self) -> For:
+    def loop(self) -> CFor:
         self.take("(")
         start = self.effects()
         self.take(";")
@@ -242,13 +242,13 @@ class _Reader:
         self.take(";")
         step = self.effects()
         self.take(")")
-        return For(start, condition, step, self.block())
+        return CFor(start, condition, step, self.block())
 
-    def repetition(self) -> For:
+    def repetition(self) -> CFor:
         self.take("(")
         condition = self.expression()
         self.take(")")
-        return For((), condition, (), self.block())
+        return CFor((), condition, (), self.block())
 
     # -- expressions -------------------------------------------------------------------------
 
@@ -258,29 +258,29 @@ class _Reader:
             return condition
         then = self.expression()
         self.take(":")
-        return Choice(condition, then, self.expression())
+        return CChoice(condition, then, self.expression())
 
     def binary(self, level: int) -> Any:
         left = self.unary()
         while _LEVELS.get(self.next(), 0) >= level:
             sign = self.take()
-            left = Binary(sign, left, self.binary(_LEVELS[sign] + 1))
+            left = CBinary(sign, left, self.binary(_LEVELS[sign] + 1))
         return left
 
     def unary(self) -> Any:
         word = self.next()
         if word in ("-", "!", "~", "&", "*"):
             self.take()
-            return Unary(word, self.unary())
+            return CUnary(word, self.unary())
         if word == "(" and self.next(1) in _KINDS and self.next(2) == ")":
             self.place += 3
-            return Cast(self.tokens[self.place - 2], self.unary())
+            return CCast(self.tokens[self.place - 2], self.unary())
         return self.postfix()
 
     def postfix(self) -> Any:
         found = self.primary()
         while self.passed("["):
-            found = Index(found, self.expression())
+            found = CIndex(found, self.expression())
             self.take("]")
         return found
 
@@ -291,14 +291,14 @@ class _Reader:
             self.take(")")
             return found
         if word[0].isdigit() or word[0] in '."':
-            return Number(0) if word[0] == '"' else Number(_number(word))
+            return CNumber(0) if word[0] == '"' else CNumber(_number(word))
         if not self.passed("("):
-            return Name(word)
+            return CName(word)
         arguments: list[Any] = []
         while not self.passed(")"):
             arguments.append(self.expression())
             self.passed(",")
-        return Call(word, tuple(arguments))
+        return CCall(word, tuple(arguments))
 
 
 def _number(text: str) -> float | int:

@@ -12,49 +12,49 @@ from adjoint.core.records import record
 
 
 @record
-class Number:
+class CNumber:
     value: float | int  # 0.5, or 3 of a whole number
 
 
 @record
-class Name:
+class CName:
     id: str
 
 
 @record
-class Unary:
+class CUnary:
     sign: str  # "-", "!", "~"; "&" of an address and "*" of what a pointer points to
     operand: Any
 
 
 @record
-class Binary:
+class CBinary:
     sign: str
     left: Any
     right: Any
 
 
 @record
-class Choice:
+class CChoice:
     condition: Any
     then: Any
     otherwise: Any
 
 
 @record
-class Call:
+class CCall:
     function: str
     arguments: tuple[Any, ...]
 
 
 @record
-class Index:
+class CIndex:
     base: Any
     index: Any
 
 
 @record
-class Cast:
+class CCast:
     kind: str  # "int" or "double"
     operand: Any
 
@@ -63,7 +63,7 @@ class Cast:
 
 
 @record
-class Declare:
+class CDeclare:
     kind: str
     name: str
     sizes: tuple[Any, ...]  # of an array: (14, 14)
@@ -71,26 +71,26 @@ class Declare:
 
 
 @record
-class Assign:
+class CAssign:
     target: Any
     sign: str  # "=", "+=", …
     value: Any
 
 
 @record
-class Do:
+class CDo:
     expression: Any  # a call for what it does
 
 
 @record
-class If:
+class CIf:
     condition: Any
     then: tuple[Any, ...]
     otherwise: tuple[Any, ...]
 
 
 @record
-class For:
+class CFor:
     start: tuple[Any, ...]
     condition: Any
     step: tuple[Any, ...]
@@ -98,17 +98,17 @@ class For:
 
 
 @record
-class Return:
+class CReturn:
     value: Any
 
 
 @record
-class Break:
+class CBreak:
     pass
 
 
 @record
-class Continue:
+class CContinue:
     pass
 
 
@@ -116,22 +116,22 @@ class Continue:
 
 
 @record
-class Parameter:
+class CParameter:
     kind: str  # "double" or "int"
     name: str
     rank: int  # 0 of a number, 1 of an array or a pointer, 2 of a matrix
 
 
 @record
-class Function:
+class CFunction:
     name: str
     kind: str  # of what it returns: "double", "int", "void"
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[CParameter, ...]
     body: tuple[Any, ...]
 
 
 @record
-class Table:
+class CTable:
     name: str
     numbers: Any  # lists of numbers, one level for each dimension
 
@@ -149,5 +149,5 @@ def walk(part: Any) -> Iterator[Any]:
 
 def names_in(part: Any) -> set[str]:
     """The variables that a part reads or writes."""
-    found = {each.id for each in walk(part) if isinstance(each, Name)}
-    return found | {each.name for each in walk(part) if isinstance(each, Declare)}
+    found = {each.id for each in walk(part) if isinstance(each, CName)}
+    return found | {each.name for each in walk(part) if isinstance(each, CDeclare)}

@@ -2,7 +2,7 @@
 
 A variable is *wide* if it may differ from lane to lane, otherwise it is a plain number. A condition
 in wide variables parts the lanes where a side returns: what follows becomes a function for each
-side (`lanes.choose`). Elsewhere it chooses among values that are computed for all lanes. A loop
+side (`lanes.branches`). Elsewhere it chooses among values that are computed for all lanes. A loop
 goes on until all lanes have done; lanes that have done sooner take part in further steps, which
 must not harm them: terms that no longer count.
 """
@@ -14,23 +14,23 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from adjoint.kernels.from_c.tree import (
-    Assign,
-    Binary,
-    Break,
-    Call,
-    Cast,
-    Choice,
-    Continue,
-    Declare,
-    Do,
-    For,
-    Function,
-    If,
-    Index,
-    Name,
-    Number,
-    Return,
-    Unary,
+    CAssign,
+    CBinary,
+    CBreak,
+    CCall,
+    CCast,
+    CChoice,
+    CContinue,
+    CDeclare,
+    CDo,
+    CFor,
+    CFunction,
+    CIf,
+    CIndex,
+    CName,
+    CNumber,
+    CReturn,
+    CUnary,
     names_in,
     walk,
 )
@@ -41,32 +41,32 @@ _LOGICAL = {"&&": ("and", "_both"), "||": ("or", "_either")}
 
 
 def write(
-    function: Function, functions: Mapping[str, Function], tables: frozenset[str], *, single: bool
+    function: CFunction, functions: Mapping[str, CFunction], tables: frozenset[str], *, single: bool
 ) -> str:
     """The text of a function; `functions` and `tables` are what it names. That of a `single`
     element is C's as it is.
     """
-    return _Writer(function, functions, tables, single=single).text()
+    return _NumpyWriter(function, functions, tables, single=single).text()
 
 
-def outs(function: Function) -> tuple[str, ...]:
+def outs(function: CFunction) -> tuple[str, ...]:
     """The parameters that point to a number, which are given it and returned with the result."""
     pointed = {
         each.operand.id
         for each in walk(function.body)
-        if isinstance(each, Unary) and each.sign == "*" and isinstance(each.operand, Name)
+        if isinstance(each, CUnary) and each.sign == "*" and isinstance(each.operand, CName)
     }
     return tuple(p.name for p in function.parameters if p.name in pointed)
 
 
-class _Writer:
+class _NumpyWriter:
     def __init__(
-        self, function: Function, functions: Mapping[str, Function], tables: frozenset[str],
+        self, function: CFunction, functions: Mapping[str, CFunction], tables: frozenset[str],
         *, single: bool,
     ) -> None:  # fmt: skip
         self.function, self.functions, self.tables = function, functions, tables
         self.outs = outs(function)
-        declared = [each for each in walk(function.body) if isinstance(each, Declare)]
+        declared = [each for each in walk(function.body) if isinstance(each, CDeclare)]
         self.kinds = {p.name: p.kind for p in function.parameters}
         self.kinds |= {d.name: d.kind for d in declared}
         self.arrays = {p.name for p in function.parameters if p.rank and p.name not in self.outs}
@@ -109,31 +109,31 @@ class _Writer:
     def _spread(self, statements: tuple[Any, ...], inside: bool) -> None:
         """`inside` a condition that is wide, assignments make a variable wide."""
         for each in statements:
-            if isinstance(each, Declare):
+            if isinstance(each, CDeclare):
                 if self.is_wide(each.start):
                     self.wide.add(each.name)
-            elif isinstance(each, Assign):
+            elif isinstance(each, CAssign):
                 if inside or self.is_wide(each.value) or self.is_wide(_index_of(each.target)):
                     self.wide.add(_base(each.target))
-            elif isinstance(each, If):
+            elif isinstance(each, CIf):
                 parted = inside or self.is_wide(each.condition)
                 self._spread(each.then, parted)
                 self._spread(each.otherwise, parted)
-            elif isinstance(each, For):
+            elif isinstance(each, CFor):
                 self._spread((*each.start, *each.step), False)  # all lanes run through a loop
                 self._spread(each.body, inside)
             for call in walk(each):
-                if isinstance(call, Call) and any(map(self.is_wide, call.arguments)):
+                if isinstance(call, CCall) and any(map(self.is_wide, call.arguments)):
                     self.wide |= {_base(a) for a in call.arguments if self._is_set(a)}
 
     def _is_set(self, argument: Any) -> bool:
         """Whether a call may set what it is given: an address, or an array."""
         return _is_address(argument) or (
-            isinstance(argument, Name) and argument.id in self.arrays | {*self.outs}
+            isinstance(argument, CName) and argument.id in self.arrays | {*self.outs}
         )
 
     def is_wide(self, part: Any) -> bool:
-        return any(isinstance(each, Name) and each.id in self.wide for each in walk(part))
+        return any(isinstance(each, CName) and each.id in self.wide for each in walk(part))
 
     # -- statements --------------------------------------------------------------------------
 
@@ -144,13 +144,13 @@ class _Writer:
         if not statements:
             self.line(depth, "pass")
         for place, each in enumerate(statements):
-            if isinstance(each, If) and _returns(each):
+            if isinstance(each, CIf) and _returns(each):
                 self.parting(each, statements[place + 1 :], depth)
                 break
             self.statement(each, depth)
         self.known, self.mask = known, outer
 
-    def parting(self, part: If, rest: tuple[Any, ...], depth: int) -> None:
+    def parting(self, part: CIf, rest: tuple[Any, ...], depth: int) -> None:
         """A choice of which a side returns, and what follows."""
         then = part.then if _ends(part.then) else (*part.then, *rest)
         otherwise = part.otherwise if _ends(part.otherwise) else (*part.otherwise, *rest)
@@ -176,16 +176,16 @@ class _Writer:
 
     def statement(self, each: Any, depth: int) -> None:
         writers: dict[type, Callable[..., None]] = {
-            Declare: self.declare, Assign: self.assign, Do: self.do, If: self.choice,
-            For: self.loop, Return: self.give_back, Break: self.leave, Continue: self.go_on,
+            CDeclare: self.declare, CAssign: self.assign, CDo: self.do, CIf: self.choice,
+            CFor: self.loop, CReturn: self.give_back, CBreak: self.leave, CContinue: self.go_on,
         }  # fmt: skip
         writers[type(each)](each, depth)
 
-    def declare(self, each: Declare, depth: int) -> None:
+    def declare(self, each: CDeclare, depth: int) -> None:
         name, start = _python(each.name), each.start
         if each.sizes:
             text = self.array(each, depth)
-        elif start is None or isinstance(start, Number):
+        elif start is None or isinstance(start, CNumber):
             number = 0 if start is None else start.value
             text = repr(float(number) if each.kind == "double" else number)
         else:
@@ -193,36 +193,36 @@ class _Writer:
         self.line(depth, f"{name} = {text}")
         self.known.add(each.name)
 
-    def array(self, each: Declare, depth: int) -> str:
-        start = [e for e in each.start or () if not isinstance(e, tuple) and e != Number(0)]
+    def array(self, each: CDeclare, depth: int) -> str:
+        start = [e for e in each.start or () if not isinstance(e, tuple) and e != CNumber(0)]
         cells = ", ".join(f"{k}: {self.expression(e, depth)} * 1.0" for k, e in enumerate(start))
         return f"_Cells({{{cells}}}, {len(each.sizes)})"
 
-    def assign(self, each: Assign, depth: int) -> None:
+    def assign(self, each: CAssign, depth: int) -> None:
         value = each.value
-        if isinstance(value, Assign):  # a = b = 0
+        if isinstance(value, CAssign):  # a = b = 0
             self.assign(value, depth)
             value = value.target
         target = self.target(each.target, depth)
         new = self.expression(value, depth)
         if each.sign != "=":
-            new = self.expression(Binary(each.sign[:-1], _pointed(each.target), value), depth)
-        if self.mask and self.is_wide(Name(_base(each.target))):
+            new = self.expression(CBinary(each.sign[:-1], _pointed(each.target), value), depth)
+        if self.mask and self.is_wide(CName(_base(each.target))):
             new = f"_where({self.mask}, {new}, {target})"
         self.line(depth, f"{target} = {new}")
 
     def target(self, part: Any, depth: int) -> str:
         part = _pointed(part)
-        if isinstance(part, Name):
+        if isinstance(part, CName):
             return _python(part.id)
         return f"{self.target(part.base, depth)}[{self.expression(part.index, depth)}]"
 
-    def do(self, each: Do, depth: int) -> None:
+    def do(self, each: CDo, depth: int) -> None:
         text = self.expression(each.expression, depth)
         if text.endswith(")"):  # a call that sets no number
             self.line(depth, text)
 
-    def choice(self, each: If, depth: int) -> None:
+    def choice(self, each: CIf, depth: int) -> None:
         condition = self.expression(each.condition, depth)
         if not self.is_wide(each.condition) or _leaves(each):
             wide = self.is_wide(each.condition)
@@ -238,7 +238,7 @@ class _Writer:
                 self.line(depth, f"{mask} = _both({self.mask or True}, {text})")
                 self.block(side, depth, mask)
 
-    def loop(self, each: For, depth: int) -> None:
+    def loop(self, each: CFor, depth: int) -> None:
         known = set(self.known)
         self.loops += 1
         counted = self.counted(each)
@@ -258,19 +258,19 @@ class _Writer:
         self.known = known
         self.loops -= 1
 
-    def counted(self, each: For) -> str | None:
+    def counted(self, each: CFor) -> str | None:
         """The counter of a loop that counts up or down by 1 and is set by nothing else."""
-        if not each.start or not isinstance(each.start[0], Declare) or not each.step:
+        if not each.start or not isinstance(each.start[0], CDeclare) or not each.step:
             return None
         name, first = each.start[0].name, _conjuncts(each.condition)[0]
-        counts = isinstance(first, Binary) and first.left == Name(name) and first.sign in _ENDS
-        steps = [Assign(Name(name), sign, Number(1)) for sign in ("+=", "-=")]
+        counts = isinstance(first, CBinary) and first.left == CName(name) and first.sign in _ENDS
+        steps = [CAssign(CName(name), sign, CNumber(1)) for sign in ("+=", "-=")]
         plain = counts and not self.is_wide(first) and each.step[0] in steps
         # further steps see the counter after it has counted
         own = name not in names_in(each.step[1:]) and not _sets(each.body, name)
         return name if plain and own else None
 
-    def range_of(self, each: For, depth: int) -> str:
+    def range_of(self, each: CFor, depth: int) -> str:
         first = _conjuncts(each.condition)[0]
         start, end = (self.expression(e, depth) for e in (each.start[0].start, first.right))
         turn = ", -1" if each.step[0].sign == "-=" else ""
@@ -283,7 +283,7 @@ class _Writer:
             raise self.mistake("a loop's condition calls a function that sets a number")
         return f"_some({text})" if self.is_wide(condition) else text
 
-    def give_back(self, each: Return, depth: int) -> None:
+    def give_back(self, each: CReturn, depth: int) -> None:
         if self.mask:
             raise self.mistake("a return within a choice of lanes")
         value = None if each.value is None else self.expression(each.value, depth)
@@ -293,12 +293,12 @@ class _Writer:
         parts = [*([] if value is None else [value]), *map(_python, self.outs)]
         return f"return {', '.join(parts)}" + "," * (len(parts) == 1 and bool(self.outs))
 
-    def leave(self, each: Break, depth: int) -> None:
+    def leave(self, each: CBreak, depth: int) -> None:
         if self.mask:
             raise self.mistake("a loop is left within a choice of lanes")
         self.line(depth, "break")
 
-    def go_on(self, each: Continue, depth: int) -> None:
+    def go_on(self, each: CContinue, depth: int) -> None:
         self.line(depth, "continue")
 
     # -- expressions -------------------------------------------------------------------------
@@ -306,19 +306,19 @@ class _Writer:
     def expression(self, part: Any, depth: int) -> str:
         """The text of an expression; calls that set numbers are written before it."""
         writers: dict[type, Callable[..., str]] = {
-            Number: lambda part, _: repr(part.value), Name: lambda part, _: _python(part.id),
-            Unary: self.unary, Binary: self.binary, Choice: self.chosen, Call: self.call,
-            Index: self.index, Cast: self.cast,
+            CNumber: lambda part, _: repr(part.value), CName: lambda part, _: _python(part.id),
+            CUnary: self.unary, CBinary: self.binary, CChoice: self.chosen, CCall: self.call,
+            CIndex: self.index, CCast: self.cast,
         }  # fmt: skip
         return writers[type(part)](part, depth)
 
-    def unary(self, part: Unary, depth: int) -> str:
+    def unary(self, part: CUnary, depth: int) -> str:
         operand = self.expression(part.operand, depth)
         if part.sign == "!":
             return f"_no({operand})" if self.is_wide(part) else f"(not {operand})"
         return operand if part.sign in "*&" else f"({part.sign}{operand})"
 
-    def binary(self, part: Binary, depth: int) -> str:
+    def binary(self, part: CBinary, depth: int) -> str:
         left, right = self.expression(part.left, depth), self.expression(part.right, depth)
         if part.sign in _LOGICAL:
             plain, wide = _LOGICAL[part.sign]
@@ -327,41 +327,41 @@ class _Writer:
         return f"({left} {'//' if whole else part.sign} {right})"
 
     def is_whole(self, part: Any) -> bool:
-        if isinstance(part, Number):
+        if isinstance(part, CNumber):
             return isinstance(part.value, int)
-        if isinstance(part, Name):
+        if isinstance(part, CName):
             return self.kinds.get(part.id) == "int"
-        if isinstance(part, Cast):
+        if isinstance(part, CCast):
             return part.kind == "int"
-        if isinstance(part, Binary):
+        if isinstance(part, CBinary):
             both = self.is_whole(part.left) and self.is_whole(part.right)
             return part.sign in _COMPARING or both
-        return isinstance(part, Unary) and self.is_whole(part.operand)
+        return isinstance(part, CUnary) and self.is_whole(part.operand)
 
-    def chosen(self, part: Choice, depth: int) -> str:
+    def chosen(self, part: CChoice, depth: int) -> str:
         parts = (part.condition, part.then, part.otherwise)
         condition, then, otherwise = (self.expression(each, depth) for each in parts)
         if self.is_wide(part.condition):
             return f"_where({condition}, {then}, {otherwise})"
         return f"({then} if {condition} else {otherwise})"
 
-    def cast(self, part: Cast, depth: int) -> str:
+    def cast(self, part: CCast, depth: int) -> str:
         operand = self.expression(part.operand, depth)
         if part.kind == "int":
             return f"_whole({operand})" if not self.is_whole(part.operand) else operand
         return f"({operand} * 1.0)"
 
-    def index(self, part: Index, depth: int) -> str:
+    def index(self, part: CIndex, depth: int) -> str:
         indices: list[str] = []
         base: Any = part
-        while isinstance(base, Index):
+        while isinstance(base, CIndex):
             indices.insert(0, self.expression(base.index, depth))
             base = base.base
         if base.id not in self.tables:
             return self.target(part, depth)
         return f"{base.id}[{', '.join(indices)}]"
 
-    def call(self, part: Call, depth: int) -> str:
+    def call(self, part: CCall, depth: int) -> str:
         known = self.functions.get(part.function)
         pointed = outs(known) if known else ()
         given: list[Any] = []
@@ -372,7 +372,7 @@ class _Writer:
                 set_here.append(argument)
             if known or not is_set:
                 given.append(_pointed(argument))
-        if self.mask and any(isinstance(a, Name) and a.id in self.arrays for a in given):
+        if self.mask and any(isinstance(a, CName) and a.id in self.arrays for a in given):
             raise self.mistake(f"{part.function}() is given an array within a choice of lanes")
         texts = [self.expression(a, depth) for a in given]
         if known is not None and self.is_tabulated(known, given):
@@ -382,7 +382,7 @@ class _Writer:
         return self.setting(part, known, call, set_here, depth) if set_here else call
 
     def setting(
-        self, part: Call, known: Function | None, call: str, set_here: list[Any], depth: int
+        self, part: CCall, known: CFunction | None, call: str, set_here: list[Any], depth: int
     ) -> str:
         """Write a call that sets numbers; its value."""
         if self.mask:
@@ -392,7 +392,7 @@ class _Writer:
         self.line(depth, f"{', '.join(names)}{',' * (len(names) == 1)} = {call}")
         return value[0] if value else ""
 
-    def is_tabulated(self, known: Function, given: list[Any]) -> bool:
+    def is_tabulated(self, known: CFunction, given: list[Any]) -> bool:
         """Whether a function of a wide whole number fills an array."""
         first = known.parameters[0]
         return known.kind == "void" and first.kind == "int" and self.is_wide(given[0])
@@ -407,34 +407,34 @@ def _python(name: str) -> str:
 
 def _base(part: Any) -> str:
     """The variable that an assignment changes."""
-    while not isinstance(part, Name):
-        part = part.operand if isinstance(part, Unary) else part.base
+    while not isinstance(part, CName):
+        part = part.operand if isinstance(part, CUnary) else part.base
     return part.id
 
 
 def _pointed(part: Any) -> Any:
     """What a pointer points to; another part as it is."""
-    return part.operand if isinstance(part, Unary) and part.sign in "*&" else part
+    return part.operand if isinstance(part, CUnary) and part.sign in "*&" else part
 
 
 def _is_address(part: Any) -> bool:
-    return isinstance(part, Unary) and part.sign == "&"
+    return isinstance(part, CUnary) and part.sign == "&"
 
 
 def _index_of(part: Any) -> Any:
-    return part.index if isinstance(part, Index) else None
+    return part.index if isinstance(part, CIndex) else None
 
 
 def _inner(each: Any) -> Iterator[Any]:
-    if isinstance(each, If):
+    if isinstance(each, CIf):
         yield from (*each.then, *each.otherwise)
-    elif isinstance(each, For):
+    elif isinstance(each, CFor):
         yield from each.body
 
 
 def _returns(each: Any) -> bool:
     """Whether a statement returns somewhere."""
-    return isinstance(each, Return) or any(map(_returns, _inner(each)))
+    return isinstance(each, CReturn) or any(map(_returns, _inner(each)))
 
 
 def _ends(statements: tuple[Any, ...]) -> bool:
@@ -442,23 +442,23 @@ def _ends(statements: tuple[Any, ...]) -> bool:
     if not statements:
         return False
     last = statements[-1]
-    if isinstance(last, If):
+    if isinstance(last, CIf):
         return _ends(last.then) and _ends(last.otherwise)
-    return isinstance(last, Return)
+    return isinstance(last, CReturn)
 
 
-def _leaves(each: If) -> bool:
+def _leaves(each: CIf) -> bool:
     """Whether a choice leaves a loop."""
-    return each.then == (Break(),) and not each.otherwise
+    return each.then == (CBreak(),) and not each.otherwise
 
 
 def _conjuncts(condition: Any) -> tuple[Any, Any]:
     """The first part of a condition with && and the rest of it."""
-    if not (isinstance(condition, Binary) and condition.sign == "&&"):
+    if not (isinstance(condition, CBinary) and condition.sign == "&&"):
         return condition, None
     first, rest = _conjuncts(condition.left)
-    return first, condition.right if rest is None else Binary("&&", rest, condition.right)
+    return first, condition.right if rest is None else CBinary("&&", rest, condition.right)
 
 
 def _sets(statements: tuple[Any, ...], name: str) -> bool:
-    return any(isinstance(e, Assign) and _base(e.target) == name for e in walk(statements))
+    return any(isinstance(e, CAssign) and _base(e.target) == name for e in walk(statements))

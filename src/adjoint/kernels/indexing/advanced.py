@@ -14,7 +14,7 @@ import numpy as np
 
 from adjoint.c_kernels.copies import copied, zeros
 from adjoint.checks.indexing import (
-    Layout,
+    IndexedDims,
     check_index_dtypes,
     check_integers,
     check_mask_shape,
@@ -62,7 +62,7 @@ def _integers(what: str, shape: Ints, indices: Indices) -> list[Array | None]:
     return result
 
 
-def _plan(what: str, shape: Ints, indices: Indices) -> tuple[Layout, Array]:
+def _plan(what: str, shape: Ints, indices: Indices) -> tuple[IndexedDims, Array]:
     """Return the layout of the result, and one index into the indexed dimensions flattened."""
     integers = _integers(what, shape, indices)
     lay = layout(what, shape, integers)
@@ -81,11 +81,11 @@ def _only(indices: Indices) -> Array | None:
     return None
 
 
-def _adjacent(lay: Layout) -> bool:
+def _adjacent(lay: IndexedDims) -> bool:
     return lay.dims[-1] - lay.dims[0] == len(lay.dims) - 1
 
 
-def _split(shape: Ints, lay: Layout) -> Ints:
+def _split(shape: Ints, lay: IndexedDims) -> Ints:
     """Return the sizes before, of, and after the indexed dimensions, which are neighbours."""
     first, last = lay.dims[0], lay.dims[-1] + 1
     return math.prod(shape[:first]), math.prod(shape[first:last]), math.prod(shape[last:])
@@ -160,7 +160,7 @@ def _put(result: Array, indices: Indices, values: Array, accumulate: bool) -> No
         matrix[rows] = numbers
 
 
-def _rows(shape: Ints, lay: Layout, flat: Array) -> tuple[Array, int]:
+def _rows(shape: Ints, lay: IndexedDims, flat: Array) -> tuple[Array, int]:
     """See the array as a matrix: return the rows that the result comes from, and their width."""
     if _adjacent(lay):
         outer, size, inner = _split(shape, lay)

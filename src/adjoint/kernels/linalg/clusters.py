@@ -86,14 +86,14 @@ def zeros_that_matter(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 
 
 @record
-class _Run:
+class _CloseValues:
     start: int
     stop: int
     reach: float
     equal: bool
 
 
-def _all_runs(values: Array, closeness: float) -> Iterator[tuple[tuple[int, ...], _Run]]:
+def _all_runs(values: Array, closeness: float) -> Iterator[tuple[tuple[int, ...], _CloseValues]]:
     """The clusters of each row of values in ascending order."""
     if values.shape[-1] < 2:
         return
@@ -108,7 +108,7 @@ def _all_runs(values: Array, closeness: float) -> Iterator[tuple[tuple[int, ...]
             yield index, run
 
 
-def _runs(values: Array, gaps: Array, closeness: float) -> list[_Run]:
+def _runs(values: Array, gaps: Array, closeness: float) -> list[_CloseValues]:
     """The runs of a row of values in ascending order that are clusters."""
     top = float(max(abs(values[0]), abs(values[-1])))
     equal = NEAR * float(np.finfo(values.dtype).eps) * top
@@ -117,7 +117,7 @@ def _runs(values: Array, gaps: Array, closeness: float) -> list[_Run]:
 
 def _parted(
     values: Array, gaps: Array, part: tuple[int, int], closeness: float, equal: float
-) -> tuple[list[_Run], float]:
+) -> tuple[list[_CloseValues], float]:
     """The clusters of a part of a row, and the least gap if they are spread.
 
     A part is a cluster itself if spreading the parts beside its widest gap does much less.
@@ -131,7 +131,7 @@ def _parted(
     if not least <= max(equal, closeness * max(reach, wide)):
         return [], least
     spread = 0.4 * reach / (stop - start - 1)
-    run = _Run(start, stop, max(reach, equal), least <= equal)
+    run = _CloseValues(start, stop, max(reach, equal), least <= equal)
     if wide <= equal:  # nothing parts them
         return [run], spread
     middle = start + widest + 1
@@ -197,7 +197,7 @@ def _sets(values: Array, vectors: Array, closeness: float) -> list[_Found]:
     equal = np.maximum(equal[:, None], equal)
     if not np.min(gaps - equal) <= 2 * closeness * top:
         return []
-    return _joined(values, gaps, equal, np.arange(count), closeness)[0]
+    return _linked(values, gaps, equal, np.arange(count), closeness)[0]
 
 
 def _conditions(vectors: Array) -> Array:
@@ -210,7 +210,7 @@ def _conditions(vectors: Array) -> Array:
     return np.minimum(np.where(np.isfinite(sizes), sizes, most), most)
 
 
-def _joined(
+def _linked(
     values: Array, gaps: Array, equal: Array, part: Array, closeness: float
 ) -> tuple[list[_Found], float]:
     """As `_parted`: sets of values that are joined by gaps below one size."""
@@ -227,7 +227,7 @@ def _joined(
     pieces = _pieces(inner) if widest > 0 else []
     if len(pieces) < 2:
         return ([here], spread) if same else ([], least)
-    below = [_joined(values, gaps, equal, part[p], closeness) for p in pieces]
+    below = [_linked(values, gaps, equal, part[p], closeness) for p in pieces]
     between = min(float(np.min(inner[p][:, np.delete(np.arange(size), p)])) for p in pieces)
     without = min([between, *(s for _, s in below)])
     close = same or least <= closeness * reach / (size - 1)

@@ -19,13 +19,13 @@ from adjoint.core import dtypes
 from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import narrowed
 from adjoint.kernels.pointwise import widen
-from adjoint.kernels.pooling.windows import Windows, adaptive, added_up, combined, regular
+from adjoint.kernels.pooling.windows import PoolingWindows, adaptive, added_up, combined, regular
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
 
 
-def _averaged(array: Array, windows: Sequence[Windows], divisor: Any) -> Array:
+def _averaged(array: Array, windows: Sequence[PoolingWindows], divisor: Any) -> Array:
     """Sums along the last axes, divided."""
     sums = widen(array)
     for axis, along in enumerate(windows, array.ndim - len(windows)):
@@ -34,7 +34,7 @@ def _averaged(array: Array, windows: Sequence[Windows], divisor: Any) -> Array:
     return narrowed(_divided(sums, divisor), array.dtype)
 
 
-def _spread(grad: Array, sizes: Ints, windows: Sequence[Windows], divisor: Any) -> Array:
+def _spread(grad: Array, sizes: Ints, windows: Sequence[PoolingWindows], divisor: Any) -> Array:
     """The transpose: each place gets the sum over the windows that hold it."""
     result = _divided(widen(grad), divisor)
     for d in reversed(range(len(windows))):  # long rows are written last
@@ -42,7 +42,7 @@ def _spread(grad: Array, sizes: Ints, windows: Sequence[Windows], divisor: Any) 
     return narrowed(result, grad.dtype)
 
 
-def _spread_along(array: Array, axis: int, size: int, windows: Windows) -> Array:
+def _spread_along(array: Array, axis: int, size: int, windows: PoolingWindows) -> Array:
     found = added_up(array, axis, windows.windows_of)
     if found is not None:
         return found
@@ -92,7 +92,7 @@ def _geometry(
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None,
-) -> tuple[Ints, list[Windows], Any]:
+) -> tuple[Ints, list[PoolingWindows], Any]:
     """The shape of the result, the windows and what their sums are divided by."""
     rules.check_divisor(what, divisor_override)
     rules.check_averaged(what, dtypes.of(self.dtype))
@@ -137,7 +137,7 @@ def avg_pool3d_backward(grad_output: Array, self: Array, *options: Any) -> Array
 
 
 @lru_cache(256)
-def _shared_out(sizes: Ints, out: Ints) -> tuple[list[Windows], Any]:
+def _shared_out(sizes: Ints, out: Ints) -> tuple[list[PoolingWindows], Any]:
     """The windows, and how many places they have."""
     pairs = list(zip(sizes, out, strict=True))
     counts = [[end - start for start, end in rules.starts(n, o)] for n, o in pairs]

@@ -22,7 +22,7 @@ from adjoint.core import dtypes
 from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import in_bounds, narrowed, wide_dtype
 from adjoint.kernels.pointwise import widen
-from adjoint.kernels.pooling.windows import Windows, adaptive, combined, regular
+from adjoint.kernels.pooling.windows import PoolingWindows, adaptive, combined, regular
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -34,7 +34,7 @@ def _lowest(dtype: np.dtype[Any]) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def _maxima(array: Array, windows: Sequence[Windows]) -> list[Array]:
+def _maxima(array: Array, windows: Sequence[PoolingWindows]) -> list[Array]:
     """The largest elements after pooling no dimension, one, …, all."""
     found, first = [array], array.ndim - len(windows)
     for axis, along in enumerate(windows, first):
@@ -43,7 +43,7 @@ def _maxima(array: Array, windows: Sequence[Windows]) -> list[Array]:
 
 
 def _ranked(
-    ranks: Any, chooses: Array, values: Array, axis: int, windows: Windows, *, first: bool
+    ranks: Any, chooses: Array, values: Array, axis: int, windows: PoolingWindows, *, first: bool
 ) -> Array:
     """Ranks with one more digit: the number of the largest element along an axis.
 
@@ -64,7 +64,7 @@ def _ranked(
     return result
 
 
-def _offsets(maxima: Sequence[Array], windows: Sequence[Windows], *, first: bool) -> Array:
+def _offsets(maxima: Sequence[Array], windows: Sequence[PoolingWindows], *, first: bool) -> Array:
     """How far behind element 0 of its window the largest one lies; 0 if there is none."""
     spans = [w.elements for w in windows]
     count = math.prod(spans)
@@ -72,7 +72,7 @@ def _offsets(maxima: Sequence[Array], windows: Sequence[Windows], *, first: bool
     axis = maxima[0].ndim - len(windows)
     for d, along in enumerate(windows):
         ranks = _ranked(ranks, maxima[d], maxima[d + 1], axis + d, along, first=first)
-    steps = [w.step * s for w, s in zip(windows, _steps(maxima[0].shape[axis:]), strict=True)]
+    steps = [w.step * s for w, s in zip(windows, _row_major(maxima[0].shape[axis:]), strict=True)]
     digits = itertools.product(*map(range, spans))
     offsets = [sum(i * s for i, s in zip(d, steps, strict=True)) for d in digits]
     table = np.array([0] * count + (offsets[::-1] if first else offsets))
@@ -80,12 +80,12 @@ def _offsets(maxima: Sequence[Array], windows: Sequence[Windows], *, first: bool
     return table.take(ranks, out=result, mode="clip")
 
 
-def _steps(sizes: Ints) -> list[int]:
+def _row_major(sizes: Ints) -> list[int]:
     """How many elements one step along each dimension goes on."""
     return [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
 
 
-def _places(maxima: Sequence[Array], windows: Sequence[Windows]) -> Array:
+def _places(maxima: Sequence[Array], windows: Sequence[PoolingWindows]) -> Array:
     """The index of the largest element of each window in its plane or volume."""
     values = maxima[-1]
     result = _offsets(maxima, windows, first=True)
@@ -93,7 +93,7 @@ def _places(maxima: Sequence[Array], windows: Sequence[Windows]) -> Array:
         np.copyto(result, _offsets(maxima, windows, first=False), where=np.isnan(values))
     starts: Any = 0
     sizes = maxima[0].shape[values.ndim - len(windows) :]
-    for w, step in zip(windows, _steps(sizes), strict=True):
+    for w, step in zip(windows, _row_major(sizes), strict=True):
         starts = np.add.outer(starts, w.first * step)
     result += starts
     return result

@@ -29,7 +29,7 @@ LONG_ROW = 32  # the same along the last dimension
 
 
 @record
-class Pass:
+class WindowElement:
     """One element of each of some windows."""
 
     element: int  # its number in the window
@@ -39,14 +39,14 @@ class Pass:
 
 
 @record
-class Windows:
+class PoolingWindows:
     """All windows along one dimension."""
 
     out: int  # how many there are
     elements: int  # of the longest
     first: Array  # the place of element 0 of each, before 0 in padding
     step: int  # from one element to the next
-    passes: tuple[Pass, ...]
+    passes: tuple[WindowElement, ...]
     full: bool  # whether every window has an element
     apart: bool  # whether no place lies in two windows
     tiles: bool  # whether they are equal and have every place once, one window after the other
@@ -55,20 +55,20 @@ class Windows:
 
 
 @lru_cache(256)
-def regular(window: Window) -> Windows:
+def regular(window: Window) -> PoolingWindows:
     """The windows of a kernel that moves by a stride."""
     first = np.arange(window.out) * window.stride - window.padding
     return _windows(first, np.full(window.out, window.kernel), window.dilation, window.size)
 
 
 @lru_cache(256)
-def adaptive(size: int, out: int) -> Windows:
+def adaptive(size: int, out: int) -> PoolingWindows:
     """The windows that share a dimension out among `out` results."""
     spans = np.array(rules.starts(size, out), np.int64).reshape(out, 2)
     return _windows(spans[:, 0], spans[:, 1] - spans[:, 0], 1, size)
 
 
-def _windows(first: Array, counts: Array, step: int, size: int) -> Windows:
+def _windows(first: Array, counts: Array, step: int, size: int) -> PoolingWindows:
     """Elements that most windows have come first, so that few windows are visited afresh later."""
     entries = []
     for i in range(int(counts.max(initial=0))):
@@ -81,14 +81,14 @@ def _windows(first: Array, counts: Array, step: int, size: int) -> Windows:
         np.add.at(held, places, 1)
         for run in _runs(chosen, places, seen):
             fresh = not seen[chosen[run.start]]
-            passes.append(Pass(i, _slice(chosen[run]), _slice(places[run]), fresh))
+            passes.append(WindowElement(i, _slice(chosen[run]), _slice(places[run]), fresh))
         seen[chosen] = True
     full, apart = bool(seen.all()), bool(held.max(initial=0) <= 1)
     equal = bool((counts == len(entries)).all()) and step == 1
     tiles = equal and apart and len(first) * len(entries) == size == held.sum()
     held_by = np.concatenate([chosen for _, chosen, _ in entries] or [first[:0]])
     lying_at = np.concatenate([places for *_, places in entries] or [first[:0]])
-    return Windows(
+    return PoolingWindows(
         len(first), len(entries), first, step, tuple(passes), full, apart, bool(tiles),
         _rows(held_by, lying_at, len(first)), _rows(lying_at, held_by, size),
     )  # fmt: skip
@@ -130,7 +130,9 @@ def _slice(numbers: Array) -> slice:
     return slice(int(numbers[0]), int(numbers[-1]) + 1, step)
 
 
-def combined(ufunc: np.ufunc, array: Array, axis: int, windows: Windows, nothing: Any) -> Array:
+def combined(
+    ufunc: np.ufunc, array: Array, axis: int, windows: PoolingWindows, nothing: Any
+) -> Array:
     """The elements of each window along an axis, joined by `ufunc`; `nothing` for none at all."""
     if windows.tiles and windows.elements >= (LONG_ROW if axis == array.ndim - 1 else LONG):
         tiles = (*array.shape[:axis], windows.out, windows.elements, *array.shape[axis + 1 :])

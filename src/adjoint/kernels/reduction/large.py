@@ -83,7 +83,7 @@ def _sum_of_parts(x: Array, axis: Dims, keepdims: bool) -> Array | None:
 
 
 @record
-class _Plan:
+class _NativeReduction:
     """A reduction that is one call of native code, for arrays that lie in a certain way."""
 
     fields: Any  # what the C code is told
@@ -94,7 +94,7 @@ class _Plan:
 @lru_cache(maxsize=4096)
 def _plan(
     kind: int, shape: Shape, strides: Shape, dtype: Any, axis: Dims, keepdims: bool
-) -> _Plan | None:
+) -> _NativeReduction | None:
     """How to reduce arrays that lie so; None where it takes more than one call."""
     found = _order(strides, axis, keepdims)
     if found is None:
@@ -110,7 +110,7 @@ def _plan(
         return None
     fields = native.fields(kind, parts)
     usual = back == tuple(range(len(back)))
-    return None if fields is None else _Plan(fields, final, () if usual else back)
+    return None if fields is None else _NativeReduction(fields, final, () if usual else back)
 
 
 def _turned(
@@ -151,7 +151,7 @@ def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | No
         if x.dtype.char not in "fd" or not _is_native(native.OF_UFUNC.get(ufunc), matrices):
             return None
         parts = copied(x).reshape(matrices)
-    result = _choose(ufunc, parts)
+    result = _fastest(ufunc, parts)
     if result is None:
         return None
     if rest:
@@ -220,7 +220,7 @@ def _parted(
     return matrices, kept, tuple(a for a in long if a < first), final
 
 
-def _choose(ufunc: np.ufunc, x: Array) -> Array | None:
+def _fastest(ufunc: np.ufunc, x: Array) -> Array | None:
     before, count, after = x.shape
     found = _native(ufunc, x)
     if found is not None:

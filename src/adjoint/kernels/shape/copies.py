@@ -55,7 +55,7 @@ def cat(tensors: list[Array], dim: int) -> Array:
     dtype = tensors[0].dtype if tensors else None
     if all(x.dtype is dtype and x.shape != layout.LEGACY_EMPTY for x in tensors):
         try:
-            found = copies.joined(tensors, dim) if tensors and tensors[0].ndim else None
+            found = copies.concatenated(tensors, dim) if tensors and tensors[0].ndim else None
             return np.concatenate(tensors, dim) if found is None else found
         except (ValueError, IndexError):
             pass  # `cat_shape` says why
@@ -122,7 +122,7 @@ def _rolled(self: Array, shift: int, dim: int) -> Array:
     place = shift % self.shape[dim] if self.size else 0
     if self.flags.c_contiguous:
         parts = [self[(*before, slice(-place, None))], self[(*before, slice(-place))]]
-        found = copies.joined(parts, dim) if place else None
+        found = copies.concatenated(parts, dim) if place else None
         if found is not None:
             return found
     result = np.empty_like(self)

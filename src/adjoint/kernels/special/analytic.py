@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from adjoint.core.errors import ValueRangeError
-from adjoint.kernels.special.common import Array, check_orders, choose, in_double
+from adjoint.kernels.special.common import Array, branches, check_orders, in_double
 
 SPACING, CENTRES, TAYLOR, DIGITS = 2, 16, 40, 60  # of Dawson's function: two centres a unit
 
@@ -31,11 +31,11 @@ def analytic_derivative(x: Array, name: str, n: int) -> Array:
 
 def exprel_derivative(x: Array, n: int) -> Array:
     """∫₀¹ tⁿ eˣᵗ dt, of (eˣ - 1)/x: its series, or x f⁽ⁿ⁾ + n f⁽ⁿ⁻¹⁾ = eˣ far out."""
-    return choose(
+    return branches(
         x,
         x < 0,
-        lambda y: choose(y, y > -20 - n, lambda z: _falling(z, n), lambda z: _upward(z, n)),
-        lambda y: choose(y, y < 20 + n, lambda z: _rising(z, n), lambda z: _upward(z, n)),
+        lambda y: branches(y, y > -20 - n, lambda z: _falling(z, n), lambda z: _upward(z, n)),
+        lambda y: branches(y, y < 20 + n, lambda z: _rising(z, n), lambda z: _upward(z, n)),
     )
 
 
@@ -71,7 +71,7 @@ def _upward(x: Array, n: int) -> Array:
 def log1prel_derivative(x: Array, n: int) -> Array:
     """(-1)ⁿ n! ∫₀¹ tⁿ/(1 + xt)ⁿ⁺¹ dt, of log(1 + x)/x: ₂F₁ of positive terms, or far out
     x f⁽ⁿ⁾ + n f⁽ⁿ⁻¹⁾ = (log(1 + x))⁽ⁿ⁾."""
-    return choose(x, np.abs(x) <= 0.5, lambda y: _log_series(y, n), lambda y: _log_upward(y, n))
+    return branches(x, np.abs(x) <= 0.5, lambda y: _log_series(y, n), lambda y: _log_upward(y, n))
 
 
 def _log_series(x: Array, n: int) -> Array:
@@ -97,7 +97,7 @@ def _log_upward(x: Array, n: int) -> Array:
 
 def sinhc_derivative(x: Array, n: int) -> Array:
     """Of sinh(x)/x: Σ x²ᵏ⁻ⁿ/((2k + 1) (2k - n)!), or far out x f⁽ⁿ⁾ + n f⁽ⁿ⁻¹⁾ = sinh⁽ⁿ⁾(x)."""
-    return choose(
+    return branches(
         x, np.abs(x) < 10 + n, lambda y: _sinhc_series(y, n), lambda y: _sinhc_upward(y, n)
     )
 
@@ -126,7 +126,7 @@ def dawsn_derivative(x: Array, n: int) -> Array:
     60 digits, and the asymptotic series, whose terms have one sign, from 7 + n/4 on."""
     y = np.abs(x)
     far = y > 7 + n / 4
-    found = choose(y, far, lambda v: _dawsn_far(v, n), lambda v: _dawsn_near(v, n))
+    found = branches(y, far, lambda v: _dawsn_far(v, n), lambda v: _dawsn_near(v, n))
     return np.where(x < 0, -found, found) if n % 2 == 0 else found
 
 

@@ -118,10 +118,10 @@ def piecewise(
     x: Array, low: Callable[[Array], Array], high: Callable[[Array], Array], at: float
 ) -> Array:
     """Return low(x) where x < at (or x is NaN), high(x) elsewhere; each sees its own elements."""
-    return choose(x, x >= at, high, low)
+    return branches(x, x >= at, high, low)
 
 
-def choose(
+def branches(
     x: Array, where: Array, then: Callable[[Array], Array], otherwise: Callable[[Array], Array]
 ) -> Array:
     """Return then(x) where the mask is true, otherwise(x) elsewhere; each sees its own elements."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from adjoint.kernels.special.common import (
     Array,
+    branches,
     check_orders,
-    choose,
     horner,
     in_double,
     require_real,
@@ -62,7 +62,7 @@ def logit(self: Array, eps: float | None) -> Array:
 
 def log_odds(x: Array) -> Array:
     """log(x / (1-x)); in the middle log1p((2x-1) / (1-x)), whose numerator is exact."""
-    return choose(
+    return branches(
         x,
         (x > 0.25) & (x < 0.75),
         lambda x: np.log1p((2 * x - 1) / (1 - x)),

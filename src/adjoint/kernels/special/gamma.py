@@ -10,7 +10,7 @@ import numpy as np
 from adjoint.core.errors import ValueRangeError
 from adjoint.kernels import from_c
 from adjoint.kernels.from_c import twin
-from adjoint.kernels.special.common import Array, check_orders, choose, from_text, in_double
+from adjoint.kernels.special.common import Array, branches, check_orders, from_text, in_double
 
 NEGATIVE_ROOT = -0.5040830082644554  # of digamma, less 8.15e-18
 NEGATIVE_ROOT_REST = -8.15428206243813e-18
@@ -27,7 +27,7 @@ def log_gamma(x: Array) -> Array:
     from scipy import special
 
     inside = (x > 0.5) & (x < 3)
-    found = choose(x, inside, log_gamma_inside, special.gammaln)
+    found = branches(x, inside, log_gamma_inside, special.gammaln)
     if (tiny := np.abs(x) < TINY).any():
         found = np.where(tiny, -np.log(np.abs(x)), found)  # SciPy has infinities there,
     return np.where(x == -np.inf, np.inf, found)  # and here -inf; C and PyTorch have not
@@ -50,13 +50,13 @@ def digamma_real(x: Array) -> Array:
     from scipy import special
 
     # SciPy is slow about the zero between -1 and 0, and beside the poles it has no digit right.
-    result = choose(x, (x < 0) & (x != np.floor(x)), digamma_below_zero, special.digamma)
+    result = branches(x, (x < 0) & (x != np.floor(x)), digamma_below_zero, special.digamma)
     zero = x == 0
     return np.where(zero, np.copysign(math.inf, -x), result) if zero.any() else result
 
 
 def digamma_below_zero(x: Array) -> Array:
-    return choose(x, np.abs(x - NEGATIVE_ROOT) < 0.1, digamma_near_root, digamma_reflected)
+    return branches(x, np.abs(x - NEGATIVE_ROOT) < 0.1, digamma_near_root, digamma_reflected)
 
 
 def digamma_near_root(x: Array) -> Array:

@@ -10,8 +10,8 @@ from adjoint.kernels import from_c
 from adjoint.kernels.from_c import twin
 from adjoint.kernels.special.common import (
     Array,
+    branches,
     check_orders,
-    choose,
     exp_of_square,
     from_text,
     in_double,
@@ -38,7 +38,7 @@ def complement(x: Array) -> Array:
     from scipy import special
 
     tail = lambda x: exp_of_square(x, -1.0) * from_c.function("ad_erfcx_right")(x)
-    return choose(x, x > 0.5, lambda x: tail(np.minimum(x, 30.0)), special.erfc)
+    return branches(x, x > 0.5, lambda x: tail(np.minimum(x, 30.0)), special.erfc)
 
 
 def erfcx(self: Array) -> Array:
@@ -118,7 +118,7 @@ def erfinv_slope(self: Array) -> Array:
 
 
 def inverse_slope(x: Array) -> Array:
-    return choose(x, np.abs(x) < 0.5, slope_inside, slope_outside) / TWO_OVER_ROOT_PI
+    return branches(x, np.abs(x) < 0.5, slope_inside, slope_outside) / TWO_OVER_ROOT_PI
 
 
 def slope_inside(x: Array) -> Array:

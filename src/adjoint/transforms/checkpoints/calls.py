@@ -16,7 +16,7 @@ from adjoint.transforms import drawing
 from adjoint.transforms.annotations import P, R
 from adjoint.transforms.checkpoints import functional, selective
 from adjoint.transforms.checkpoints.recompute import Frame, on_the_tape
-from adjoint.transforms.custom import Call, UsesOutsideTensor
+from adjoint.transforms.custom import UserCall, UsesOutsideTensor
 from adjoint.transforms.transformed import Transformed
 
 
@@ -59,14 +59,14 @@ def run(
             f"{options.determinism_check!r}"
         )
     first, later = _contexts(options)
-    if isinstance(first, selective.First):
+    if isinstance(first, selective.FirstRun):
         first_run, later_run = first.watching(f), later.watching(f)
     else:
         first_run = later_run = f
     if any(level.creates for level in current().levels):
         with first:
             return f(*args, **keywords)  # what a graph keeps or computes again is decided there
-    call = Call("checkpoint", args, keywords)
+    call = UserCall("checkpoint", args, keywords)
     again = _replayed(later_run, later)
     state = streams.read(None) if options.preserve_rng_state else None
     if not current().levels and dispatch.topmost(call.tensors) is None:
@@ -109,7 +109,7 @@ def _replayed(f: Callable[..., Any], context: Any) -> Callable[..., Any]:
 
 
 def _on_the_tape(
-    call: Call,
+    call: UserCall,
     f: Callable[..., Any],
     again: Callable[..., Any],
     first: Any,

@@ -1,4 +1,4 @@
-"""Facts remembered of a saved tensor, so that a recomputation that differs is noticed.
+"""A fingerprint of a saved tensor, by which a recomputation that differs is noticed.
 
 Shape and dtype must be the same, and so must a sample of the numbers, up to rounding: a sum over
 threads may end in another last digit, but other random numbers or other data differ by far more.
@@ -18,7 +18,7 @@ _SAMPLE = 64  # how many numbers are compared, spread evenly
 _CLOSE = {2: 5e-2, 4: 1e-3, 8: 1e-6}  # allowed differences, by the bytes of a real number
 
 
-class Facts:
+class Fingerprint:
     """Shape, dtype and some numbers of a tensor."""
 
     __slots__ = ("dtype", "numbers", "shape", "total")
@@ -31,7 +31,7 @@ class Facts:
         self.numbers = np.array(array.flat[::step], dtype=wide)
         self.total = array.sum(dtype=wide) if inexact else array.sum()
 
-    def differ(self, other: Facts) -> str:
+    def differ(self, other: Fingerprint) -> str:
         """In which way a tensor computed again is another one; empty if it is the same."""
         if self.shape != other.shape or self.dtype != other.dtype:
             return f"{self} became {other}"

@@ -26,7 +26,7 @@ from adjoint.tape.observe import pack_value
 from adjoint.tensor.modes import enable_grad, saved_tensors_hooks
 from adjoint.tensor.nodes import Watch
 from adjoint.tensor.tensor import Tensor
-from adjoint.transforms.checkpoints.determinism import Facts
+from adjoint.transforms.checkpoints.determinism import Fingerprint
 
 _early_stop: ContextVar[bool | None] = ContextVar("early stop", default=None)
 _debug: ContextVar[bool | None] = ContextVar("checkpoint debug", default=None)
@@ -55,7 +55,7 @@ class _Stop(Exception):
     """Ends a recomputation that has found everything."""
 
 
-class _Handle:
+class _Placeholder:
     """The stand-in that a node keeps for a tensor."""
 
     __slots__ = ("__weakref__", "frame", "number")
@@ -65,7 +65,7 @@ class _Handle:
         self.number = number
 
 
-class Argument:
+class KeptArgument:
     """A tensor that the function was given, and that must be the same when it runs again."""
 
     __slots__ = ("packed", "tensor", "watch")
@@ -104,7 +104,7 @@ class Frame:
         early_stop: bool,
     ) -> None:
         self.run = run  # runs the function on these tensors, in the state of the first run
-        self.arguments = [Argument(t) for t in tensors]
+        self.arguments = [KeptArgument(t) for t in tensors]
         now = current()
         # backward may run inside transforms that the first run knew nothing of
         depths = ("levels", "differentiating", "orders", "at_kinks")
@@ -115,7 +115,7 @@ class Frame:
         override = _early_stop.get()
         self.early_stop = early_stop if override is None else override
         self.complete = False  # whether the first run has ended
-        self.facts: list[Facts] = []  # of each saved tensor, in order
+        self.facts: list[Fingerprint] = []  # of each saved tensor, in order
         self.places: list[Place | None] = []  # where each was saved, if debug
         self.handles: list[Any] = []  # weak: those that are still wanted
         self.found: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
@@ -124,10 +124,10 @@ class Frame:
         """The mode in which the function runs the first time."""
         return saved_tensors_hooks(self._pack, _unpack)
 
-    def _pack(self, tensor: Tensor) -> _Handle:
-        handle = _Handle(self, len(self.handles))
+    def _pack(self, tensor: Tensor) -> _Placeholder:
+        handle = _Placeholder(self, len(self.handles))
         self.handles.append(weakref.ref(handle))
-        self.facts.append(Facts(tensor.value))
+        self.facts.append(Fingerprint(tensor.value))
         if self.debug:
             self.places.append(caller())
         return handle
@@ -155,7 +155,7 @@ class Frame:
 
     def _recompute(self) -> dict[int, Any]:
         wanted = [i for i, h in enumerate(self.handles) if h() is not None]
-        again = _Again(self, wanted)
+        again = _Recomputation(self, wanted)
         tensors = [a.value() for a in self.arguments]
         with (
             changed(**self.state),
@@ -168,7 +168,7 @@ class Frame:
         return again.found
 
 
-def _unpack(handle: _Handle) -> Tensor:
+def _unpack(handle: _Placeholder) -> Tensor:
     return handle.frame.value(handle.number)
 
 
@@ -176,7 +176,7 @@ def _same(tensor: Tensor) -> Tensor:
     return tensor
 
 
-class _Again:
+class _Recomputation:
     """One recomputation."""
 
     def __init__(self, frame: Frame, wanted: list[int]) -> None:
@@ -208,7 +208,7 @@ class _Again:
 
     def _compare(self, number: int, tensor: Tensor) -> None:
         frame = self.frame
-        difference = frame.facts[number].differ(Facts(tensor.value))
+        difference = frame.facts[number].differ(Fingerprint(tensor.value))
         if difference:
             where = (
                 f"\nIt was saved at {show_place(frame.places[number])}, and now at "

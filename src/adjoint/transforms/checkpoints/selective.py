@@ -77,7 +77,7 @@ def _can_be_kept(op: Operator) -> bool:
     return plain and not near and not op.schema.is_view and not op.schema.mutates
 
 
-class _Kept:
+class _KeptResults:
     """The tensors that one call of an operator returned."""
 
     def __init__(self, results: Any, may_change: bool) -> None:
@@ -96,7 +96,7 @@ class _Kept:
         return tuple(self.tensors) if self.several else self.tensors[0]
 
 
-class _Run(AbstractContextManager[None]):
+class _PolicyRun(AbstractContextManager[None]):
     """The context of a run: the first one, or one that computes the function again."""
 
     def __init__(self, policy: Callable[..., Any], kept: Any, may_change: bool) -> None:
@@ -143,7 +143,7 @@ class _Run(AbstractContextManager[None]):
         return watched
 
 
-class First(_Run):
+class FirstRun(_PolicyRun):
     """The first run keeps results."""
 
     def process(self, op: Operator, values: list[Any]) -> Any:
@@ -151,11 +151,11 @@ class First(_Run):
         results = in_class(Watched, op.call, values)
         if saves:  # what comes from a kink is more than its value, and is computed again
             near = any(is_limit(v) for v in pytrees.leaves((values, results)))
-            self.kept[op].append(None if near else _Kept(results, self.may_change))
+            self.kept[op].append(None if near else _KeptResults(results, self.may_change))
         return results
 
 
-class Again(_Run):
+class LaterRun(_PolicyRun):
     """A later run takes them."""
 
     is_recompute = True
@@ -206,8 +206,8 @@ def create_selective_checkpoint_contexts(
     policy = _policy(policy_fn_or_list)
     kept: Any = defaultdict(deque)
     return (
-        First(policy, kept, allow_cache_entry_mutation),
-        Again(policy, kept, allow_cache_entry_mutation),
+        FirstRun(policy, kept, allow_cache_entry_mutation),
+        LaterRun(policy, kept, allow_cache_entry_mutation),
     )
 
 
