@@ -1,8 +1,8 @@
-"""Backward passes: what is asked of one, which ones are under way, which nodes they recorded.
+"""Backward passes: what a caller requests of one, and which are under way in this context.
 
 A hook or a user's own backward may call backward again. Python's stack would overflow after some
-hundred of these, so that every few levels the pass goes on in a new thread, which has a stack of
-its own, with the modes of the old one.
+hundred nested passes, so every few levels the pass goes on in a new thread, which has a stack of
+its own and takes over the modes of the old one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _REMEMBERED = 31  # recorded passes of a context: derivatives of a higher order 
 
 
 class BackwardRequest(NamedTuple):
-    """What is asked of a backward pass."""
+    """How a backward pass runs, as its caller requests it."""
 
-    create_graph: bool = False  # the pass is recorded, so that it can be differentiated itself
-    retain_graph: bool = False  # nodes keep what they saved, for another pass
-    linear: bool = False  # recorded only as the linear function of the given gradients that it is
+    create_graph: bool = False  # record the pass, so that it can be differentiated
+    retain_graph: bool = False  # nodes keep their saved values for another pass
+    linear: bool = False  # record the pass as a linear function of `grads` alone
     level: Any = None  # the transform whose tape this is; gradients are tensors of the level below
-    whole: bool = False  # the tape is known to end in the inputs: every path leads there
-    # told each node before its rule runs: what is computed until it is told the next one belongs to
+    whole: bool = False  # every path on the tape is known to end in the inputs
+    # called with each node before its rule runs: what is computed until the next call belongs to
     # the derivative of that node
     observer: Callable[[Node], None] | None = None
 
@@ -41,7 +41,7 @@ def innermost() -> Any:
 
 
 def retains() -> bool:
-    """Whether the innermost pass keeps what nodes saved."""
+    """Whether the innermost pass keeps the saved values of nodes."""
     run = innermost()
     return run is not None and not run.release
 

@@ -1,8 +1,8 @@
 """Telling the user which operator of theirs an error in backward belongs to.
 
 Every error that leaves a node gets a note that names the operator and the line of its forward call.
-In anomaly mode that call's whole traceback is shown in a warning, and those of the backward passes
-that made the node, if it was made by one.
+In anomaly mode a warning shows the whole traceback of that call; if a backward pass made the node,
+also the traceback of the node whose backward made it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def _traces(node: Node) -> list[str]:
 
 
 def _warn(text: str) -> None:
-    """Warn; where warnings are errors, on standard error, so that the real error is raised."""
+    """Warn; where warnings are errors, print to standard error, so that the real error is
+    raised.
+    """
     try:
         warnings.warn(text, UserWarning, stacklevel=2)
     except UserWarning:

@@ -12,8 +12,8 @@ from adjoint.tensor.tensor import Tensor
 class GradientEdge(NamedTuple):
     """A node and the number of its output: stands for a tensor in `grad` and `backward`.
 
-    It stays with the version of the tensor that it was made of, whatever is written to the tensor
-    in place later, and does not keep its memory alive.
+    It belongs to the version of the tensor from which it was made, whatever is written to the
+    tensor in place later, and does not keep the tensor's memory alive.
     """
 
     node: Node | Leaf

@@ -1,7 +1,7 @@
 """Where the gradients of a backward pass end: in `.grad` of leaves, or in the hands of the caller.
 
-A leaf with hooks is given its gradient as soon as that is complete, so that a hook can use it and
-drop it while the pass goes on; all others at the end.
+A leaf with hooks gets its gradient as soon as the gradient is complete, so that a hook can use and
+drop it while the pass goes on; leaves without hooks get theirs at the end.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ class Ends:
     __slots__ = ("captures", "create_graph", "grads", "near", "pending")
 
     def __init__(self, captures: Iterable[Any] | None, create_graph: bool) -> None:
-        # the gradients of these edges, by (node, output); None: into `.grad` of all leaves
+        # the gradients of the wanted edges, by (node, output); None: add to `.grad` of all leaves
         self.captures = None if captures is None else dict.fromkeys(map(key, captures))
         self.create_graph = create_graph
         self.grads: dict[Leaf, Any] = {}
-        self.pending: dict[Leaf, int] = {}  # of leaves with hooks: gradients that are still to come
-        self.near: Any = None  # the home of nodes near a kink, if the pass met one
+        self.pending: dict[Leaf, int] = {}  # gradients that leaves with hooks still wait for
+        self.near: Any = None  # the home of a node near a kink, if the pass met one
 
     def watch(self, roots: list[Any], needed: set[Any] | None) -> None:
         """Count the gradients that leaves with hooks will get."""
@@ -34,12 +34,12 @@ class Ends:
         self.pending = {n: c for n, c in uses.items() if type(n) is Leaf and n.hooks}
 
     def check(self, leaf: Leaf) -> None:
-        """Raise if a leaf of a transform that has ended is reached by another pass."""
+        """Raise if a pass reaches a leaf of a transform that has ended."""
         if leaf.closed == CLOSED and (self.captures is None or (leaf, 0) not in self.captures):
             raise GradError(_CLOSED)
 
     def capture(self, node: Node, grad: Any) -> None:
-        """Keep the gradients of a node's outputs that were asked for."""
+        """Keep those gradients of a node's outputs that the caller asked for."""
         if not self.captures:
             return
         grads = [grad] if node.outputs is None else grad
@@ -48,7 +48,7 @@ class Ends:
                 self.captures[node, number] = structural_zeros.clean(value)
 
     def captured(self, edge: Any) -> Any:
-        """The gradient of an edge that was asked for, or None."""
+        """The gradient of a wanted edge; None if no gradient reached it."""
         assert self.captures is not None
         grad = self.captures[key(edge)]
         if self.near is not None and grad is not None and type(edge) is not Leaf:
@@ -56,7 +56,9 @@ class Ends:
         return as_tensor(grad)
 
     def count_down(self, edges: Sequence[Any]) -> None:
-        """Settle the leaves with hooks that have got the last of their gradients."""
+        """Note that edges got a gradient; a leaf with hooks that waits for no more gets its
+        `.grad`.
+        """
         for leaf in edges:
             left = self.pending.get(leaf)
             if left == 1:
@@ -67,7 +69,7 @@ class Ends:
                 self.pending[leaf] = left - 1
 
     def settle(self) -> None:
-        """Hand all leaves their gradients, which are complete."""
+        """Give all leaves their gradients, which are complete now."""
         for leaf in list(self.grads):
             self._settle(leaf)
 

@@ -4,7 +4,7 @@ The engine is one loop over a heap. Gradients are plain arrays as long as nobody
 pass itself; then a node's `raw` rule runs. Otherwise they are tensors, and its `general` rule runs.
 Gradients wait for their node in a queue (`queue.py`), brought to the shape and dtype of its value
 (`fitting.py`); they meet the users' hooks (`hooks.py`), and end in leaves or with the caller
-(`ends.py`). `paths.py` searches the tape, `passes.py` holds what is asked of a pass.
+(`ends.py`). `paths.py` searches the tape, `backward_passes.py` holds the caller's request.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class BackwardPass:
         self.wanted = wanted  # the edges to reach; None: all leaves
         self.ends = ends
         self.release = not (how.retain_graph or how.create_graph)
-        self.records = how.create_graph or how.linear  # whether the pass makes nodes of its own
-        self.on_arrays = not self.records and how.level is None  # gradients are arrays, if they can
+        self.records = how.create_graph or how.linear  # whether the pass records nodes
+        self.on_arrays = not self.records and how.level is None  # gradients are arrays if possible
         self.queue = Queue(ends)
         self.needed: set[Any] | None = None  # the nodes that lead to `wanted`
-        self.last: set[Any] = set()  # nodes that run though nothing beyond them is needed
+        self.last: set[Any] = set()  # nodes that run although no gradient beyond them is needed
         self.reached: dict[Any, int] | None = None  # see `reaches`
-        self.node: Node | None = None  # the one that runs, in anomaly mode
-        self.callbacks: list[Callable[[], Any]] = []  # to be called when it has ended
+        self.node: Node | None = None  # the node that runs now, in anomaly mode
+        self.callbacks: list[Callable[[], Any]] = []  # called when the pass has ended
 
     def start(self, outputs: Sequence[Any], grads: Sequence[Any]) -> None:
         """Send the given gradients to the outputs."""
@@ -97,7 +97,7 @@ class BackwardPass:
         return node_of(edge) in self.reached
 
     def loop(self) -> None:
-        """Run all nodes, and hand the leaves their gradients."""
+        """Run all nodes, and give the leaves their gradients."""
         now, how = current(), self.how
         recording = now.recording
         if how.level is None:
@@ -105,7 +105,7 @@ class BackwardPass:
         special = how.create_graph or self.ends.pending or now.anomaly or how.observer is not None
         plain = self.needed is None and not special
         outer = now.passes
-        # what records have before the first node, and where one has none
+        # the default for the time before the first node, and for nodes without a place
         self.place: Any = inherited.place
         state.set(now.but(recording=recording, passes=(*outer, self)))
         try:
@@ -136,9 +136,10 @@ class BackwardPass:
             self.step(node, buffers.pop(node))
 
     def _run_plain(self) -> None:
-        """The same as `_run` with the common case written out: arrays, no hooks, no captures.
+        """Like the loop over `step`, with the common case written out: arrays, no hooks, no
+        captures.
 
-        In a chain the one gradient sent on is taken up at once, without a turn through the heap.
+        In a chain the next node runs at once, without a turn through the heap.
         """
         heap, buffers, release = self.queue.heap, self.queue.buffers, self.release
         send = self.queue.send
@@ -167,7 +168,7 @@ class BackwardPass:
                 raise
             if release and rule.holds:
                 node.saved = None
-            if rule.unary and not heap:  # elementwise in one tensor: the shape is that of `grad`
+            if rule.unary and not heap:  # elementwise in one tensor: `grad` has the shape already
                 edge, value = following[0], sent[0]
                 if type(edge) is Node and type(value) is ndarray and value.dtype is edge.dtype:
                     node, grad = edge, value
@@ -176,7 +177,7 @@ class BackwardPass:
             for edge, value in zip(following, sent, strict=True):
                 if edge is None or value is None:
                     continue
-                if node is not None:  # not a chain: what was taken up goes to the heap after all
+                if node is not None:  # not a chain: the node taken out goes to the heap after all
                     buffers[node] = grad
                     push(heap, (-node.sequence, node))
                     node = None
@@ -204,7 +205,7 @@ class BackwardPass:
             if not (True in needs or node in self.last):
                 self._stop(node, grad)
                 return
-        if self.ends.captures:  # as in PyTorch, before the hooks if the node goes on to run
+        if self.ends.captures:  # as in PyTorch: before the hooks, if the node itself runs
             self.ends.capture(node, grad)
         if self.how.observer is not None:
             self.how.observer(node)
@@ -217,7 +218,7 @@ class BackwardPass:
         if self.release and node.rule.holds:
             node.saved = None
         left = [*sent][::-1]
-        del sent  # so that a gradient which waits has no other owner
+        del sent  # so that the queue alone owns a waiting gradient
         for edge, wanted in zip(node.next, needs, strict=True):
             value = left.pop()
             if not wanted:
@@ -230,7 +231,7 @@ class BackwardPass:
             self.ends.count_down([e for e, wanted in zip(node.next, needs, strict=True) if wanted])
 
     def _stop(self, node: Node, grad: Any) -> None:
-        """End at a node whose gradient is asked for, and those beyond it are not."""
+        """End at a node whose gradient is wanted while no gradient beyond it is."""
         if node.extra is not None:
             self.ends.near = self.ends.near or node.extra.near
             grad = structural_zeros.through(partial(hooks.on_outputs, node), grad)
@@ -277,14 +278,16 @@ class BackwardPass:
         return sent
 
     def _evaluate(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
-        """What the rule of a node makes of plain numbers: on arrays if it can, else on tensors."""
+        """Run a node's rule on gradients without structural zeros: on arrays if it can, else on
+        tensors.
+        """
         rule, graph = node.rule, self.how.create_graph
         if node.home is None and rule.raw is not None and not graph and _is_raw(grad):
             return (rule.unmarked or rule.raw)(node, grad, needs)
         if self.on_arrays:
             sent = rule.general(node, _as_tensors(grad), needs, graph)
             return [g.value if is_plain(g) else g for g in sent]
-        # what is recorded has the place of the node's forward call, and so have the sums of `sent`
+        # nodes recorded here, and the sums of `sent`, get the place of this node's forward call
         inherited.place = node.place or self.place
         return rule.general(node, _as_tensors(grad), needs, graph)
 

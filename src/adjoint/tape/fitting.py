@@ -37,7 +37,7 @@ def fit_value(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any
 
 
 def dense(grad: Any) -> Any:
-    """A gradient as an ordinary tensor, if it is a tensor of another kind; or None."""
+    """A gradient as an ordinary tensor: a sparse one made dense. Arrays and None pass."""
     home = getattr(grad, "home", None)
     return grad if home is None else home.plain_gradient(grad)
 
@@ -48,7 +48,7 @@ def fit_like(grad: Any, like: Any) -> Any:
 
 
 def fit_tensor(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """As `fit_value`, by operators that can be differentiated."""
+    """Like `fit_value`, for tensors, by operators that can be differentiated."""
     if tuple(grad.shape) != tuple(shape):
         grad = grad.sum_to_size(shape)
     wanted = dtype if hasattr(dtype, "is_complex") else of(dtype)

@@ -30,12 +30,14 @@ def as_tensor(value: Any) -> Any:
 
 
 def lowered(value: Any, like: Any) -> Any:
-    """The array of a plain tensor, where the gradient that it replaces is an array."""
+    """The value that a hook returned, as an array if the gradient `like` that it replaces is
+    one.
+    """
     return value.value if type(like) is ndarray and is_plain(value) else value
 
 
 def on_outputs(node: Node, grad: Any) -> Any:
-    """Run the hooks of a node's output tensors, and keep the gradients that are to be retained."""
+    """Run the hooks of a node's output tensors, and keep the gradients of retain_grad()."""
     extra = node.extra
     if extra is None or not (extra.tensor_hooks or extra.captures):
         return grad
@@ -81,9 +83,9 @@ def on_all(hooks: dict[int, Callable[..., Any]], grads: list[Any]) -> list[Any]:
 def after(
     hooks: dict[int, Callable[..., Any]], sent: Sequence[Any], grad: Any, numbers: int = 0
 ) -> Sequence[Any]:
-    """Run the hooks after a node: on the gradients of its inputs, and of its outputs.
+    """Run the hooks after a node on the gradients of its inputs and of its outputs.
 
-    `numbers`: the inputs that are Python numbers; they come last and have no gradient.
+    `numbers` counts the inputs that are Python numbers; they come last and have no gradient.
     """
     outputs = tuple(as_tensor(g) for g in (grad if type(grad) is list else [grad]))
     sent = (*sent, *(None,) * numbers)
@@ -126,7 +128,7 @@ def _all_checked(hook: Any, changed: Any, grads: Sequence[Any]) -> list[Any]:
 
 
 def _checked(hook: Any, changed: Any, grad: Any) -> Any:
-    """What a hook returned in place of a gradient, if it fits."""
+    """The gradient that a hook returned in place of `grad`; raise if it does not fit."""
     if not isinstance(changed, Tensor):
         raise TypeError(
             f"the gradient hook {_name(hook)} must return a tensor or None, got "

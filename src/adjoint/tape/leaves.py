@@ -23,10 +23,11 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
         known = extra.grad
         if known is None:
             if type(grad) is ndarray:
-                # the variables of two frames and this call hold the array; anyone else shares it
+                # variables of two frames and this call hold the array; any further reference shares
+                # it
                 shared = grad.base is not None or sys.getrefcount(grad) > 3
                 grad = make(_laid_like(tensor, grad) if shared or _lies_otherwise(tensor) else grad)
-            else:  # the next pass may add to it in place, and another leaf may have got the same
+            else:  # copy: the next pass may add to it in place, and another leaf may hold it too
                 grad = grad.clone() if create_graph else grad.detach().clone()
             extra.grad = grad
         elif not create_graph and _sums_in_place(known) and _sums_in_place(grad):
@@ -43,19 +44,21 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
 
 
 def lying_as(tensor: Tensor | None, grad: Any) -> Any:
-    """A gradient as it is, or a copy that lies in memory as its leaf does: with channels last."""
+    """The gradient, or a copy of it in its leaf's memory order (channels last)."""
     if type(grad) is not ndarray or tensor is None or not _lies_otherwise(tensor):
         return grad
     return grad if grad.strides == tensor.value.strides else _laid_like(tensor, grad)
 
 
 def _lies_otherwise(tensor: Tensor) -> bool:
-    """Whether a leaf does not lie row by row: transposed, or with its channels last."""
+    """Whether a leaf is not in row-major order: it is transposed, or has its channels last."""
     return is_plain(tensor) and not tensor.value.flags.c_contiguous
 
 
 def _laid_like(tensor: Tensor, grad: ndarray) -> ndarray:
-    """A copy of a gradient that lies as its leaf, if that fills its memory; else row by row."""
+    """A copy of a gradient with the strides of its leaf if the leaf fills its memory; else
+    row-major.
+    """
     value = tensor.value
     known = _lies_otherwise(tensor) and value.itemsize == grad.itemsize and value.size
     if not known or not fills_memory(value.shape, value.strides, value.itemsize):

@@ -1,7 +1,7 @@
-"""`allow_mutation_on_saved_tensors`: writes in place that backward does not mind.
+"""`allow_mutation_on_saved_tensors`: in-place writes to saved tensors that backward tolerates.
 
-What the tape saves in such a block is noted by the counter of its memory. Before a write to that
-memory, whatever is saved there and still wanted is copied; backward then uses the copy.
+Each tensor that the tape saves in such a block is noted under the counter of its memory. Before a
+write to that memory its saved tensors that are still alive are copied; backward uses the copies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from adjoint.tensor.tensor import Tensor, alias, make
 
 
 class _CopyOnWrite:
-    """A saved tensor: its memory, until someone is about to write there; then a copy."""
+    """A saved tensor: shares memory until somebody is about to write there, then holds a copy."""
 
     __slots__ = ("__weakref__", "context", "tensor", "version")
 
@@ -45,7 +45,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - PyTo
     def __init__(self) -> None:
         super().__init__(self._pack, self._unpack)
         self.is_open = False
-        # PyTorch's names: copies by handle, and the handles of what is saved
+        # PyTorch's names: copies by handle, and the handles of saved tensors
         self.cloned: weakref.WeakKeyDictionary[_CopyOnWrite, Tensor] = weakref.WeakKeyDictionary()
         self.tid_to_weakhandle: weakref.WeakValueDictionary[Any, _CopyOnWrite] = (
             weakref.WeakValueDictionary()
@@ -95,7 +95,7 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):  # noqa: N801 - PyTo
         return handle.tensor
 
     def before_write(self, counter: Counter) -> None:
-        """Copy what is saved on the memory of a counter."""
+        """Copy the tensors that were saved on the memory of a counter."""
         for handle in list(self.tid_to_weakhandle.values()):
             if handle.tensor.counter is counter and handle not in self.cloned:
                 self.cloned[handle] = make(handle.tensor.value.copy())

@@ -3,12 +3,12 @@
 Note [Narrow derivatives]. A formula such as `grad * (1 + result * result)`, carried out in float16,
 rounds after each step, and begins with a result that was rounded: an error of many ulp, and without
 a bound where something cancels. So where the dtype is narrow, the rule of an elementwise row widens
-what it was given, calls the operator again where its formula asks for `result`, and leaves the
-rounding to the engine, which brings each gradient to the dtype of its value. On tensors widening is
-an operator as any other, so that the derivative of a derivative is computed in float32, too.
+its arguments, calls the operator again where its formula asks for `result`, and leaves the rounding
+to the engine, which brings each gradient to the dtype of its value. On tensors widening is an
+ordinary operator, so the derivative of a derivative is computed in float32, too.
 
-Formulas that round no more than once (`grad * other`) stay as they are. A formula that needs the
-result alone has the arguments saved as well, but of narrow tensors only (`Save.narrow`).
+Formulas that round no more than once (`grad * other`) stay as they are. For a formula that needs
+only the result, the arguments are saved as well, if they are narrow tensors (`Save.narrow`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from adjoint.tensor.tensor import Tensor
 
 @remembered
 def reverse_formulas(row: Row) -> Mapping[int, Formula]:
-    """By the places of reverse formulas: those for narrow dtypes, where they are others."""
+    """The formulas for narrow dtypes that differ from the usual ones, by index in `row.reverse`."""
     if not row.widens:
         return {}
     return {
@@ -44,12 +44,12 @@ def reverse_formulas(row: Row) -> Mapping[int, Formula]:
 
 
 def narrowed(row: Row, formula: Formula) -> Formula | None:
-    """A formula of a row for narrow dtypes; None if it is the same."""
+    """The variant of a formula for narrow dtypes; None if the formula serves them as it stands."""
     return _again(row, formula) if _loses_digits(row, formula) else None
 
 
 def _loses_digits(row: Row, formula: Formula) -> bool:
-    """Whether a formula rounds more than once, or gives a result that was rounded to a function."""
+    """Whether a formula rounds more than once, or passes the rounded result to a function."""
     body, names = formula.tree.body, result_names(row).keys()
     if roundings(body) > 1 or functions_used(body, row.schema.names):
         return True
@@ -59,7 +59,7 @@ def _loses_digits(row: Row, formula: Formula) -> bool:
 
 
 def _again(row: Row, formula: Formula) -> Formula:
-    """A formula that calls the operator where it asked for the result."""
+    """The formula with a call of the operator in place of each `result`."""
     names = result_names(row).keys() & formula.names
     if not names:
         return formula.part(formula.tree.body)
@@ -90,7 +90,9 @@ class _Calls(ast.NodeTransformer):
 
 @remembered
 def saves(row: Row) -> tuple[Save, ...]:
-    """What the reverse formulas of a row save; then arguments that narrow tensors save, too."""
+    """The values that reverse formulas need saved; last the arguments saved for narrow dtypes
+    only.
+    """
     key = row.prepared_key("saves")
     found = PREPARED.once(key, lambda: [_FIELDS(s) for s in _saves(row)])
     return tuple(Save(*each) for each in found)
@@ -100,7 +102,7 @@ _FIELDS = attrgetter("name", "kind", "source", "number", "users", "condition", "
 
 
 def _saves(row: Row) -> tuple[Save, ...]:
-    users = {a.name: frozenset[str]() for a in row.schema.arguments}  # of formulas for narrow ones
+    users = {a.name: frozenset[str]() for a in row.schema.arguments}  # of narrow formulas
     for number, formula in reverse_formulas(row).items():
         for name in users.keys() & formula.names:
             users[name] |= frozenset(row.reverse[number].inputs)
@@ -113,14 +115,16 @@ def _saves(row: Row) -> tuple[Save, ...]:
 
 @remembered
 def _numbers(row: Row) -> frozenset[str]:
-    """The numbers that a row's kernel rounds to halves, as NumPy does: the exponent of a power."""
+    """The number arguments that a row's kernel rounds to float16, as NumPy does: an exponent."""
     if row.has_wide_numbers:
         return frozenset()
     return frozenset(a.name for a in row.promoted if not a.type.is_tensor)
 
 
 def with_numbers(row: Row, names: Sequence[str], values: Sequence[Any]) -> Sequence[Any]:
-    """The values of a row's formula, numbers rounded as its kernel rounds them beside halves."""
+    """The values for a row's formula, with numbers rounded to float16 or bfloat16 as the kernel
+    does.
+    """
     rounded = _numbers(row)
     halves = [d for d in map(_half_of, values) if d] if rounded.intersection(names) else []
     if not halves:
@@ -144,10 +148,10 @@ def is_narrow(values: Iterable[Any]) -> bool:
 
 
 def wide(value: Any) -> Any:
-    """A narrow array or tensor in float32, a number of NumPy's as Python's; else what is given."""
+    """A narrow array or tensor in float32, a NumPy scalar as a Python number; others unchanged."""
     if type(value) is np.ndarray:
         return converted(value, np.dtype(np.float32)) if value.dtype in dtypes.REDUCED else value
-    if isinstance(value, np.generic):  # beside halves numbers were rounded
+    if isinstance(value, np.generic):  # next to float16 the kernel rounded it
         return value.item()
     if isinstance(value, Tensor) and value.dtype.np in dtypes.REDUCED:
         return value.to(dtypes.float32)

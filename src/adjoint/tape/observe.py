@@ -18,7 +18,7 @@ from adjoint.tensor.tensor import Tensor, alias, make
 
 
 class Packed:
-    """A saved tensor as a user's pack hook left it."""
+    """A saved tensor in the form that a user's pack hook returned."""
 
     __slots__ = ("edge", "packed", "unpack_hook")
 
@@ -39,7 +39,9 @@ class Packed:
 
 
 class _PackedSavesHome:
-    """The home of nodes whose saved values are packed: keeps them off the raw path."""
+    """The home of nodes whose saved values are packed; a node with a home never runs its raw
+    rule.
+    """
 
     def below(self, value: Any) -> Any:
         return value
@@ -53,7 +55,7 @@ PACKED = _PackedSavesHome()
 
 @contextmanager
 def unpacked_once(node: Node) -> Generator[None]:
-    """Let the hooks of a node's packed values run once, though the node is asked twice."""
+    """Unpack a node's packed values once for a block that reads them twice."""
     packed = node.saved
     node.saved = tuple(_once(v) for v in packed or ())
     try:
@@ -83,7 +85,9 @@ def versions_of(rule: Any, saved: tuple[Any, ...]) -> tuple[int, ...] | None:
 
 
 def watch(node: Node, outs: tuple[Any, ...]) -> None:
-    """Let a node hold the counters of results that it saves, and of the tensors they hold."""
+    """Store in a node the counters of the results that it saves, on every level down to the
+    memory.
+    """
     flat = [t for out in outs for t in (out if isinstance(out, (list, tuple)) else [out])]
     node.counters = tuple(c for t in flat for c in counters_of(t))
     expected = tuple(c.count for c in node.counters)
@@ -94,7 +98,7 @@ def watch(node: Node, outs: tuple[Any, ...]) -> None:
 def check_versions(node: Node) -> None:
     """Raise if a saved value was changed in place since it was saved."""
     rule: Any = node.rule
-    tensors: list[Any] = []  # the arguments that the node keeps; None for those that are absent
+    tensors: list[Any] = []  # the arguments that the node saved; None for an absent one
     for save, value in zip(rule.saves, node.saved or (), strict=False):
         if save.kind == TENSOR:
             tensors.append(value)
@@ -165,12 +169,12 @@ def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
 
 
 def _check_attached(node: Node, row: Any, source: str, value: Any) -> None:
-    """Raise if an argument had a history when it was saved, and was cut off from it since."""
+    """Raise if an argument had a history when it was saved and has lost it since."""
     if type(value) is Packed or value.edge is not None:
         return
     for argument, edge in zip(row.differentiable, node.next, strict=False):
         if argument.type.is_list:
-            return  # edges and arguments do not match any more
+            return  # edges and arguments no longer correspond
         if argument.name == source and isinstance(edge, (Node, Output)):
             raise InplaceError(
                 f"a value needed for a second derivative of {_operator_name(node)} (saved at "
@@ -186,7 +190,7 @@ def _input(node: Node, value: Any, graph: bool) -> Any:
         return value
     if node.home is not None and node.home is not PACKED:
         return node.home.below(value)
-    # a pass that is linear in its gradients records, and must not record the saved values' history
+    # a linear pass records, but must not record the history of saved values
     return alias(value) if current().recording and value.edge is not None else value
 
 
@@ -209,7 +213,7 @@ def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> 
 
 
 def observe(node: Node) -> None:
-    """Do what anomaly mode and hooks ask for a new node."""
+    """Apply anomaly mode, saved-tensor hooks and creation hooks to a new node."""
     obey_modes(node)
     announce(node)
 
@@ -233,7 +237,7 @@ def _refuse(node: Node) -> None:
 
 
 def obey_modes(node: Node) -> None:
-    """Do what anomaly mode and saved-tensor hooks ask for a new node."""
+    """Apply anomaly mode and saved-tensor hooks to a new node."""
     state = current()
     if state.anomaly:
         extra = node.more()
@@ -253,7 +257,7 @@ def obey_modes(node: Node) -> None:
 
 
 def _counter(node: Node, save: Any) -> Counter | None:
-    """The counter of a result that a node saves."""
+    """The counter of a saved result; None if the entry is no result."""
     if save.kind != RESULT:
         return None
     rule: Any = node.rule
@@ -266,7 +270,7 @@ def pack_value(
     unpack_hook: Callable[..., Any],
     counter: Counter | None = None,
 ) -> Any:
-    """A saved tensor, a list of them, or the array of a result, as a pack hook leaves it."""
+    """Pack a saved tensor, a list of tensors, or the array of a result with a user's hook."""
     if value is None:
         return None
     if isinstance(value, list):

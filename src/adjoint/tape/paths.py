@@ -14,12 +14,12 @@ from adjoint.tensor.nodes import Leaf, Node, Output, Refusal, node_of
 def leading_to(roots: list[Any], targets: set[Any]) -> set[Any]:
     """All nodes from which a target can be reached, the targets included."""
     needed: set[Any] = set(targets)
-    following: dict[Any, list[Any]] = {}  # of the nodes that were met: the next ones
+    following: dict[Any, list[Any]] = {}  # the next nodes of each node met so far
     stack = [node_of(e) for e in roots if e is not None]
     while stack:
         node = stack.pop()
         after = following.get(node)
-        if after is not None:  # met again, or everything beyond it is known by now
+        if after is not None:  # met before, or all nodes beyond it have been visited
             if not needed.isdisjoint(after):
                 needed.add(node)
         elif isinstance(node, (Node, Refusal)):
@@ -30,7 +30,7 @@ def leading_to(roots: list[Any], targets: set[Any]) -> set[Any]:
 
 
 def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
-    """Whether the tape from `roots` ends in leaves beside `inputs`."""
+    """Whether the tape from `roots` ends in leaves other than `inputs`."""
     known = set(inputs)
     stack = list(roots)
     while stack:
@@ -46,7 +46,7 @@ def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
 
 
 def uses(roots: Iterable[Any], needed: set[Any] | None) -> dict[Any, int]:
-    """How many gradients each node and leaf is sent in a pass from `roots` over `needed`."""
+    """How many gradients a pass from `roots` over `needed` sends to each node and leaf."""
     counts: dict[Any, int] = {}
     stack = [e for e in roots if e is not None]
     while stack:

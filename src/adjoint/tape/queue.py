@@ -34,7 +34,7 @@ class Queue:
         self.owned: set[Any] = set()  # nodes and leaves whose buffer was allocated here
 
     def send(self, edge: Any, grad: Any) -> None:
-        """Add a gradient to what has reached an edge."""
+        """Add a gradient to the sum that has reached an edge."""
         kind = type(edge)
         if kind is Output:
             self._send_output(edge, grad)
@@ -72,9 +72,9 @@ class Queue:
             self._join(buffer, number, (node, number), grad)
 
     def send_nothing(self, edge: Any) -> None:
-        """Let a node have its turn though no gradient may reach it.
+        """Schedule a node although no gradient may reach it.
 
-        Its hooks run, and a user's function is asked with zeros or None.
+        Its hooks run, and a user's function is called with zeros or None.
         """
         node = key(edge)[0]
         if isinstance(node, Node) and node not in self.buffers:
@@ -82,17 +82,17 @@ class Queue:
             heapq.heappush(self.heap, (-node.sequence, node))
 
     def _join(self, waiting: Any, place: Any, key: Any, grad: Any) -> None:
-        """Add a gradient to the one that waits at a place, in its memory if nobody else has it: a
-        reference more would be that of a user, of another node or of a view.
+        """Add a gradient to the one that waits at a place; in place if nobody else refers to it.
+        Any further reference belongs to a user, another node or a view.
         """
-        alone = getrefcount(waiting[place]) == 2  # here, and as the argument
+        alone = getrefcount(waiting[place]) == 2  # the buffer's, and the argument of getrefcount
         known = waiting[place]
         if alone and type(known) is ndarray and known.base is None and known.flags.writeable:
             self.owned.add(key)
         waiting[place] = self._add(key, known, grad)
 
     def _add(self, key: Any, known: Any, grad: Any) -> Any:
-        """Sum two gradients, in place once the buffer is our own."""
+        """Sum two gradients, in place once the queue owns the buffer."""
         if type(known) is ndarray and type(grad) is ndarray:
             out = known if key in self.owned else None
             self.owned.add(key)

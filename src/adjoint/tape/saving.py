@@ -1,8 +1,8 @@
 """The values that the tape must save for a row, read off its formulas.
 
-A name that no formula uses is not saved. Of a tensor that is used only through `.shape`, `.dtype`,
-… that fact is saved. A tensor that only one input's formula uses is saved only if that input needs
-a gradient.
+A name that no formula uses is not saved. If formulas use only `.shape`, `.dtype`, … of a tensor,
+that fact is saved and not the tensor. A tensor that only one input's formula uses is saved only if
+that input needs a gradient.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ TENSOR, TENSORS, VALUE, RESULT, FACT = "tensor", "tensors", "value", "result", "
 class Save:
     """One entry of a node's saved values."""
 
-    name: str  # as the formula calls it: "self", "result", "self__shape"
+    name: str  # its name in the formula: "self", "result", "self__shape"
     kind: str  # TENSOR, TENSORS, VALUE, RESULT, FACT
-    source: str  # argument or output it comes from: "self"
+    source: str  # the argument or output that it comes from: "self"
     number: int  # of the output, for RESULT and facts of results; else -1
     users: frozenset[str]  # inputs whose formulas use it
     condition: str = ""  # of wrap_opt_if
-    narrow: bool = False  # whether it is saved for narrow dtypes alone: Note [Narrow derivatives]
+    narrow: bool = False  # saved for narrow dtypes only: Note [Narrow derivatives]
 
 
 @remembered
@@ -51,7 +51,7 @@ def result_names(row: Row) -> dict[str, int]:
 
 
 def saves_of(row: Row) -> tuple[Save, ...]:
-    """Everything that the reverse formulas of a row need saved, in a fixed order."""
+    """The values that the reverse formulas of a row need saved, in a fixed order."""
     found: dict[str, Save] = {}
     for entry in row.reverse:
         if entry.formula is None:
@@ -65,7 +65,7 @@ def saves_of(row: Row) -> tuple[Save, ...]:
 
 
 def all_saves(row: Row) -> tuple[Save, ...]:
-    """Everything: for rows whose reverse is derived from the forward formula."""
+    """All arguments and results: for rows whose reverse is derived from the forward formula."""
     users = frozenset(a.name for a in row.differentiable)
     arguments = [_argument(row, a.name, users, "") for a in row.schema.arguments]
     results = [
@@ -113,7 +113,7 @@ def _argument(row: Row, name: str, users: frozenset[str], condition: str) -> Sav
 
 
 def reverse_parameters(row: Row) -> frozenset[str]:
-    """The names that the reverse formulas of a row are given values for."""
+    """The names that reverse formulas of a row may use: its parameters when they are compiled."""
     names = {*row.schema.names, *grad_names(row), *result_names(row)}
     tensors = {a.name for a in row.schema.tensors} | result_names(row).keys()
     facts = {f"{n}__{fact}" for n in tensors for fact in FACTS | FACT_METHODS}
@@ -121,7 +121,7 @@ def reverse_parameters(row: Row) -> frozenset[str]:
 
 
 def forward_parameters(row: Row) -> frozenset[str]:
-    """The names that the forward formulas of a row are given values for."""
+    """The names that forward formulas of a row may use: its parameters when they are compiled."""
     names = {*row.schema.names, *result_names(row), "retain_variables"}
     tangents = {f"{a.name}{end}" for a in row.schema.tensors for end in ("_t", "_p")}
     return frozenset(names | tangents)

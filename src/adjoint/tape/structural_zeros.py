@@ -2,18 +2,19 @@
 
 Note [Structural zeros]: the gradient of an element that was not selected (the branch not taken, an
 element outside a slice) is no number 0.0: times an infinite derivative it is 0, while a computed 0
-times ∞ stays NaN. So a selecting row (`selects: some`) hands its gradient on as `Zeroed`, with a
-`Live`: which of its elements are not structurally zero, computed only when somebody asks.
+times ∞ stays NaN. So a selecting row (`selects: some`) sends its gradient on as `Zeroed`, with a
+`Live` that tells which elements are not structurally zero; it is computed only when somebody asks.
 
-- A pointwise row is linear in each element of the gradient and makes 0 or NaN of a zero. The `Live`
-  goes on with what it made, and where the chain of pointwise rows ends, NaN are looked for, and
-  elements that are not live are set to 0. A trace, which has no values, sets them always.
+- A pointwise row is linear in each element of the gradient and makes 0 or NaN of a zero. It passes
+  the `Live` on with its gradient. Where the chain of pointwise rows ends, the gradient is searched
+  for NaN, and if there is one, elements that are not live are set to 0. A trace, which has no
+  values, sets them always.
 - A row that moves elements (`selects: all`: views, sums, `cat`) moves the `Live`.
 - A sum of gradients is live where one of them is. Every other row gets plain numbers.
 
-Which elements are live is told by the reverse formula itself. Those of rows with the column
-`selects` have weights that are not negative, so that, applied to ones, they give 0 exactly where
-nothing was selected.
+The reverse formula itself tells which elements are live: formulas of rows with the column `selects`
+have weights that are not negative, so applied to ones they give 0 exactly where nothing was
+selected.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ Apply = Callable[[Node, Any, Any], Sequence[Any]]  # a rule: node, gradient, nee
 
 @remembered
 def kind_of(row: Row) -> int:
-    """What a row does with structural zeros, by its column `selects` and its archetype."""
+    """DROPS, KEEPS, MOVES or SELECTS: the effect of a row on structural zeros, by `selects` and
+    archetype.
+    """
     if row.selects:
         return SELECTS if row.selects == "some" else MOVES
     single = len(row.schema.returns) == 1 and not row.schema.returns[0].type.is_list
@@ -49,12 +52,12 @@ def kind_of(row: Row) -> int:
 
 @remembered
 def reads_tensors(row: Row) -> bool:
-    """Whether the derivative of a row depends on numbers that may make it infinite."""
+    """Whether the derivative of a row reads tensors, whose values may make it infinite."""
     saves = saves_of(row) if row.reverse else all_saves(row)
     return any(s.kind in (TENSOR, TENSORS, RESULT) for s in saves)
 
 
-UNKNOWN = "unknown"  # which elements are live, if more than shapes decides it
+UNKNOWN = "unknown"  # the answer by shape, if shapes alone do not decide it
 
 
 class Live:
@@ -63,17 +66,18 @@ class Live:
     __slots__ = ("known", "sources")
 
     def __init__(self, *sources: Live | None) -> None:
-        self.sources = sources  # what it is computed from; None for one that is everywhere live
-        self.known: Any = (None, None)  # by tensors, by shape; None as long as nobody asked
+        self.sources = sources  # the gradients it is computed from; None: live everywhere
+        self.known: Any = (None, None)  # answers by tensors and by shape; None until asked
 
     def compute(self, by_shape: bool, *known: Any) -> Any:
-        """What `get` gives, from what it gives of the sources."""
+        """The answer of `get`, computed from the answers `known` of the sources."""
         raise AssertionError(f"{type(self).__name__} defines compute")
 
     def get(self, by_shape: bool = False) -> Any:
-        """An array or a tensor; by shape an array or UNKNOWN, without a look at any tensor.
+        """An array or a tensor that is 0 where the gradient is structurally zero.
 
-        Computed once; iterative, since chains of rows may be long.
+        `by_shape` reads no tensor, and gives an array or UNKNOWN. Computed once; iterative, since
+        chains of rows may be long.
         """
         stack = [self]
         while stack:
@@ -92,7 +96,7 @@ class Live:
 
 
 class Derived(Live):
-    """A function of what other gradients are live in."""
+    """Live elements computed by a function of the live elements of other gradients."""
 
     __slots__ = ("function",)
 
@@ -105,8 +109,8 @@ class Derived(Live):
 
 
 class Selection(Live):
-    """What the rule of a node that selects or moves elements gives for ones: a list, or, of a node
-    with one input, its only entry.
+    """The result of a selecting or moving node's rule for ones: a list, or for a node with one
+    input its only entry.
     """
 
     __slots__ = ("apply", "like", "needs", "node", "saved")
@@ -118,7 +122,7 @@ class Selection(Live):
         self.node = node
         self.like = _without_memory(grad)
         self.needs = needs
-        self.saved = node.saved  # the pass goes on to release it
+        self.saved = node.saved  # the pass will release the node's own reference
 
     def compute(self, by_shape: bool, *known: Any) -> Any:
         node, place = self.node, inherited.place
@@ -138,7 +142,7 @@ class Selection(Live):
             return [dense(g) for g in self.apply(self.node, given, self.needs)]
 
     def _by_shape(self, known: Any) -> Any:
-        """On arrays, if the rule looks at no tensor."""
+        """The same on arrays, possible if the rule reads no tensor."""
         rule = self.node.rule
         if rule.holds or rule.raw is None:
             return UNKNOWN
@@ -148,11 +152,11 @@ class Selection(Live):
             for g, kind, k in zip(like, _kinds(self.node), known, strict=True)
         ]
         given = ones if type(self.like) is list else ones[0]
-        with changed(levels=()):  # what a formula creates belongs to no transform, and to no trace
+        with changed(levels=()):  # tensors that a formula creates belong to no transform or trace
             return (rule.unmarked or rule.raw)(self.node, given, self.needs)
 
 
-ARRAY = "array"  # stands for a gradient that is an array, whose memory should not be held
+ARRAY = "array"  # stands for a gradient that is an array, without holding its memory
 
 
 def _without_memory(grad: Any) -> Any:
@@ -163,16 +167,17 @@ def _without_memory(grad: Any) -> Any:
 
 
 def _kinds(node: Node) -> list[tuple[Any, Any]]:
-    """The shape and NumPy's dtype of each gradient that a node takes."""
+    """The shape and NumPy dtype of each output gradient of a node."""
     outputs = ((node.shape, node.dtype),) if node.outputs is None else node.outputs
     dtypes: list[Any] = [OF.get(dtype, dtype) for _, dtype in outputs]
     return [(shape, dtype.np) for (shape, _), dtype in zip(outputs, dtypes, strict=True)]
 
 
 def _ones(like: Any, kind: tuple[Any, Any], known: Any) -> Any:
-    """Ones where a gradient is live, zeros elsewhere; a tensor like `like`, an array of a kind.
+    """Ones where a gradient is live, zeros elsewhere: a tensor like `like`, or an array of (shape,
+    dtype) `kind`.
 
-    1 + i if it is complex, since a row may select the real or the imaginary parts.
+    A complex one holds 1 + i, since a row may select real or imaginary parts.
     """
     if like is None:
         return None
@@ -184,7 +189,7 @@ def _ones(like: Any, kind: tuple[Any, Any], known: Any) -> Any:
 
 
 def ones_where(like: Any, known: Any) -> Any:
-    """A tensor like another one: ones where that is live, zeros elsewhere."""
+    """A tensor like `like`: ones where it is live, zeros elsewhere."""
     ones = packet("ones_like")(like) if known is None else (as_tensor(known) != 0).to(like.dtype)
     return ones * (1 + 1j) if like.is_complex() else ones
 
@@ -201,7 +206,7 @@ class Zeroed:
 
 
 def clean(grad: Any) -> Any:
-    """A gradient as plain numbers."""
+    """A gradient without its `Live`, its structural zeros set to 0."""
     if type(grad) is not Zeroed:
         return grad
     if grad.dirty:
@@ -214,14 +219,14 @@ def _with_zeros(value: Any, live: Live) -> Any:
     """Set the elements that are not live to 0."""
     if isinstance(value, (ndarray, np.generic)):
         total = np.add.reduce(value, None)
-        if total == total:  # no NaN is among them, so that the others are 0 already
+        if total == total:  # no NaN, so elements that are not live are 0 already
             return value
         return np.where(np.asarray(live.get() != 0), value, value.dtype.type(0))
     return with_zeros(value, live)
 
 
 def with_zeros(value: Any, live: Live) -> Any:
-    """The same of a tensor."""
+    """A tensor with the elements that are not live set to 0."""
     known = live.get(by_shape=True)
     if known is not UNKNOWN:
         dead = _reduced(known == 0)
@@ -236,7 +241,7 @@ _MOST = 4096  # elements of a mask that a graph may hold; a larger one is comput
 
 
 def _reduced(mask: Any) -> Any:
-    """A mask that broadcasts to this one: one element in dimensions where all are alike."""
+    """The mask with size 1 in dimensions along which all its elements are equal."""
     for dim, size in enumerate(mask.shape):
         first = mask.take([0], dim) if size > 1 else mask
         if size > 1 and (mask == first).all():
@@ -245,7 +250,7 @@ def _reduced(mask: Any) -> Any:
 
 
 def fit_zeroed(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:
-    """As `fit_value`, of a gradient that may have structural zeros."""
+    """Like `fit_value`, for a gradient that may have structural zeros."""
     if type(grad) is not Zeroed:
         return fit_value(grad, shape, dtype, target)
     live, value = grad.live, grad.value
@@ -258,7 +263,7 @@ def fit_zeroed(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> An
 
 
 def added(known: Any, grad: Any, add: Callable[[Any, Any], Any]) -> Any:
-    """The sum of two gradients, structurally zero where both are."""
+    """The sum of two gradients; structurally zero where both are."""
     if type(known) is not Zeroed or type(grad) is not Zeroed:
         return add(clean(known), clean(grad))
     if known.live is grad.live:
@@ -268,7 +273,7 @@ def added(known: Any, grad: Any, add: Callable[[Any, Any], Any]) -> Any:
 
 
 def through(hook: Callable[[Any], Any], grads: Any) -> Any:
-    """Let hooks see gradients as plain numbers; those that they leave keep their zeros."""
+    """Show gradients to hooks as plain numbers; a gradient that a hook leaves keeps its zeros."""
     if type(grads) is Zeroed:
         plain = clean(grads)
         seen = hook(plain)
@@ -285,16 +290,16 @@ def any_in(grads: Any) -> bool:
 
 
 def for_rule(node: Node, grad: Any) -> Any:
-    """The numbers of a gradient that carries zeros, for the rule of a node."""
+    """The gradient that a node's rule takes: plain numbers, zeros kept apart or set to 0."""
     if type(grad) is list:
         return [clean(g) for g in grad]
     return grad.value if node.rule.zeros == KEEPS else clean(grad)
 
 
 def passed_on(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence[Any]:
-    """The gradients of a node's inputs, with the structural zeros that they have.
+    """The gradients of a node's inputs, with their structural zeros.
 
-    `grad` is what arrived at the node, `sent` what its rule made of it; `apply` runs the rule.
+    `grad` arrived at the node, `sent` is the result of its rule; `apply` runs the rule.
     """
     if node.rule.zeros == DROPS:
         return sent
@@ -302,7 +307,7 @@ def passed_on(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Seque
 
 
 def _kept(node: Node, grad: Zeroed, sent: Sequence[Any]) -> list[Any]:
-    """Of a pointwise row: zero where the gradient of its output was."""
+    """The gradients sent by a pointwise row: structurally zero where `grad` is."""
     live, dirty = grad.live, grad.dirty or _is_steep(node)
     found = []
     for edge, value in zip(node.next, sent, strict=True):
@@ -316,7 +321,9 @@ def _kept(node: Node, grad: Zeroed, sent: Sequence[Any]) -> list[Any]:
 
 
 def moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence[Any]:
-    """Of a row that moves or selects elements: zero where its rule gives 0 for ones."""
+    """The gradients sent by a moving or selecting row: structurally zero where its rule gives 0 for
+    ones.
+    """
     following = node.next
     if len(following) == 1:
         if sent[0] is None or not _matters(following[0]):
@@ -348,9 +355,9 @@ def _is_steep(node: Node) -> bool:
 
 
 def _matters(edge: Any, depth: int = 3) -> bool:
-    """Whether structural zeros of an edge's gradient can meet a derivative that is infinite.
+    """Whether structural zeros of an edge's gradient can meet an infinite derivative.
 
-    Looks a few nodes ahead, so that networks of products and `relu` do not carry zeros about.
+    Looks a few nodes ahead, so that networks of products and `relu` carry no zeros.
     """
     node = edge.node if type(edge) is Output else edge
     if type(node) is not Node or node.rule.zeros == DROPS:
