@@ -273,7 +273,7 @@ def define(node: Node) -> Definition | None:
         found = rule(node)
         if found is not None:
             return found
-    return _library(node)
+    return _routine(node)
 
 
 def is_native(value: Value) -> bool:
@@ -584,7 +584,7 @@ def _along(shape: Shape, dim: int, index: Value) -> Address | None:
 # -- libraries ------------------------------------------------------------------------------------
 
 
-def _library(node: Node) -> RoutineDefinition | None:
+def _routine(node: Node) -> RoutineDefinition | None:
     return _library_of_floats(node) or _ours(node)
 
 

@@ -50,7 +50,7 @@ from adjoint.compiler.plan import (
     Step,
     intervals,
 )
-from adjoint.compiler.routine_calls import ProgramLayout
+from adjoint.compiler.routine_calls import OperandTest
 from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.language import FUNCTION
@@ -129,7 +129,7 @@ class _Planner:
         elif isinstance(definition, Put):
             self._put(node, definition)
         elif isinstance(definition, RoutineDefinition):
-            self._library(node, definition)
+            self._routine(node, definition)
 
     def _definition(self, node: Node) -> Definition | None:
         if node not in self.plan.definitions:
@@ -227,7 +227,7 @@ class _Planner:
             self.ready[value] = position + 1
             self.cost[value] = 1
 
-    def _library(self, node: Node, definition: RoutineDefinition) -> None:
+    def _routine(self, node: Node, definition: RoutineDefinition) -> None:
         if definition.routine == "potrf" and node.outputs[1] in self.outputs:
             ours = routines.find(node)  # someone wants to know whether it worked
             assert ours is not None, "LAPACK's Cholesky is among our routines"
@@ -306,7 +306,7 @@ class _Planner:
         homes = [self._readable_from(v, size) for v in inputs]
         combines = None if kind is Pointwise else (kind, reduced)
         read = self._read(inputs)
-        candidates = self._open_loops(size, combines, max([earliest, *homes]), read)
+        candidates = self._loops_with_room(size, combines, max([earliest, *homes]), read)
         for position in itertools.islice(candidates, _MOST_TRIED):
             loop = self.steps[position]
             assert isinstance(loop, FusedLoop)
@@ -350,7 +350,7 @@ class _Planner:
             found |= {value} if value in self.plan.memory else self.touched.get(value, {value})
         return found
 
-    def _open_loops(
+    def _loops_with_room(
         self, size: int, combines: Combines, first: int, read: set[Value]
     ) -> Iterator[int]:
         """Loops from a position on that are not full, for a node that reads some values in memory.
@@ -444,7 +444,7 @@ class _Planner:
         self.plan.definitions[value.node] = ViewDefinition(single, ())
         self._virtual(value, 1, 0)
 
-    def _operand(self, value: Value, fits: ProgramLayout = routine_calls.is_whole) -> Operand:
+    def _operand(self, value: Value, fits: OperandTest = routine_calls.is_whole) -> Operand:
         """Where a library, or the code of a region, finds a value: a view of memory needs no copy
         if its strides fit.
         """

@@ -51,7 +51,7 @@ _ARGUMENTS = {
     "attend_backward": "const long *, const void *, const void *",
 }
 
-ProgramLayout = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
+OperandTest = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
 
 
 def is_whole(operand: Operand) -> bool:
@@ -79,7 +79,7 @@ def is_anything(operand: Operand) -> bool:
     return True
 
 
-def layouts(routine: str, count: int, ours: Routine | None = None) -> Iterator[ProgramLayout]:
+def layouts(routine: str, count: int, ours: Routine | None = None) -> Iterator[OperandTest]:
     """How the operands of a routine, of which there are so many, may lie, one after the other."""
     if ours is not None:
         return itertools.repeat(is_whole)
