@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import loops, memory, program, shaping
+from adjoint.compiler import arena, loop_programs, program, shaping
 from adjoint.table import TABLE
 from adjoint.toolchain import build
 from tests import tables
@@ -36,11 +36,11 @@ def _leave_the_table_as_it_was() -> Iterator[None]:
 def _check_plans_and_loops() -> Iterator[None]:
     """Every memory plan is verified, and every loop program after every pass."""
 
-    def checked(*args: Any, **keywords: Any) -> memory.Layout:
-        return memory.verify(memory.lay_out(*args, **keywords))
+    def checked(*args: Any, **keywords: Any) -> arena.ProgramLayout:
+        return arena.verify(arena.lay_out(*args, **keywords))
 
     def verify(draft: shaping.Draft) -> None:
-        loops.verify(draft.kernel)
+        loop_programs.verify(draft.kernel)
 
     between = tuple(each for change in shaping.PASSES for each in (change, verify))
     with pytest.MonkeyPatch.context() as patch:

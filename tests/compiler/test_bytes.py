@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.loops import LANE, For, Load, Local, Store
+from adjoint.compiler.loop_programs import LANE, ForLoop, Load, Local, Store
 
 _BYTES = ("unsigned char", "signed char")
 ROWS = (9, 30, 64, 65, 200)
@@ -45,13 +45,13 @@ def test_masks_in_blocks_of_rows_are_those_of_eager_mode(dtype: Any, kind: Any) 
             np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=rounding)
 
 
-def along_rows(stages: Any) -> list[For]:
+def along_rows(stages: Any) -> list[ForLoop]:
     """The loops of vectors along blocks of rows."""
     found = [s for k in stages.layout.kernels.values() for s in k.statements()]
-    return [s for s in found if isinstance(s, For) and s.variable == LANE and s.vector]
+    return [s for s in found if isinstance(s, ForLoop) and s.variable == LANE and s.vector]
 
 
-def narrow(loop: For) -> list[Any]:
+def narrow(loop: ForLoop) -> list[Any]:
     """What a loop reads or writes that is a byte."""
     found = []
     for statement in loop.body:

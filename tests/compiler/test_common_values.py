@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.loops import Let, Load, Local
+from adjoint.compiler.loop_programs import Let, Load, Local
 from adjoint.graph.ir import Value
 
 

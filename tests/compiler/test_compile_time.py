@@ -14,8 +14,8 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler import program
-from adjoint.compiler.loops import Kernel, Let, Load, Place, Store, ends_early
-from adjoint.compiler.memory import _Arena
+from adjoint.compiler.arena import _Arena
+from adjoint.compiler.loop_programs import Let, Load, LoopProgram, Place, Store, ends_early
 from adjoint.compiler.program import Code
 from adjoint.graph.ir import Type, Value
 from tests.counting import function_calls
@@ -181,7 +181,7 @@ def test_kernels_of_different_rows_of_a_value_are_alike() -> None:
     kernels = []
     for row in (1, 4):
         place = Place(x, ad.compiler.affine.Affine(3 * row, ((0, 1),)))
-        kernels.append(Kernel("k", 3, [Load("v1", "double", place)]))
+        kernels.append(LoopProgram("k", 3, [Load("v1", "double", place)]))
     assert [k.pointers for k in kernels] == [{x: 3}, {x: 12}]
 
 

@@ -23,7 +23,7 @@ import adjoint as ad
 from adjoint.compiler.c import render
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
-from adjoint.compiler.plan import Loop
+from adjoint.compiler.plan import FusedLoop
 from adjoint.core import pytrees
 from adjoint.toolchain import build
 from tests.random_programs import Program as RandomProgram
@@ -968,7 +968,7 @@ def test_long_programs_are_loops_of_bounded_size() -> None:
         args = [ad.full((5,), 0.1 * k, dtype=ad.float64) for k in range(count)]
         gradient = ad.grad(function, argnums=tuple(range(count)))
         plan = fuse(lower(ad.trace(gradient, *args)))
-        loops = [step for step in plan.steps if isinstance(step, Loop)]
+        loops = [step for step in plan.steps if isinstance(step, FusedLoop)]
         assert max(Counter(plan.home.values()).values()) <= 600
         assert max(len(loop.combining) for loop in loops) <= 24
         assert len(loops) > 2

@@ -11,7 +11,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler import lower as lowering
-from adjoint.compiler.plan import Call
+from adjoint.compiler.plan import RoutineCall
 from adjoint.compiler.small_products import multiplications, write_products
 from adjoint.graph.passes import eliminate_dead
 from adjoint.graph.verify import verify
@@ -100,4 +100,4 @@ def test_a_product_that_few_sums_make_small_is_a_loop() -> None:
     compiled = ad.compile(f)
     np.testing.assert_allclose(compiled(a, b).numpy(), f(a, b).numpy(), rtol=1e-12)
     steps = compiled.lower(a, b).layout.steps
-    assert not any(isinstance(step, Call) for step in steps)
+    assert not any(isinstance(step, RoutineCall) for step in steps)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.symbolic import fitting, learning
+from adjoint.compiler.symbolic import learning, polynomials
 from adjoint.core import pytrees
 from adjoint.toolchain import build
 
@@ -515,7 +515,7 @@ def test_each_size_is_traced_and_lowered_once(monkeypatch: pytest.MonkeyPatch) -
 
     lowering = learning.lower
     monkeypatch.setattr(learning, "lower", lower)
-    monkeypatch.setattr(fitting._Instance, "graphs", simplify)
+    monkeypatch.setattr(polynomials._Instance, "graphs", simplify)
     compiled = ad.compile(ad.grad(f), dynamic={"x": 0})
     draw = np.random.default_rng(5)
     given = [ad.tensor(draw.normal(size=size)) for size in ((12, 6), (6, 6), (6, 6))]

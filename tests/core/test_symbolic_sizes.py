@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adjoint.compiler.symbolic.fitting import Fits, NotWhole, QuotientFits, WholeFits
+from adjoint.compiler.symbolic.polynomials import Fits, NotWhole, QuotientFits, WholeFits
 from adjoint.core import symbolic_sizes
 from adjoint.core.symbolic_sizes import NotOpen, SymbolicSize, assuming, divided, surely, symbol
 

@@ -52,7 +52,10 @@ ALLOWED = {
     "graph/functional.py": (8, "how views are undone"),
     "compiler/lower.py": (12, "smaller operators for some"),
     "compiler/routines.py": (50, "words of the column routine, and arguments"),
-    "compiler/values.py": (9, "words of the column routine, and parts of complex numbers"),
+    "compiler/program_decompositions.py": (
+        9,
+        "words of the column routine, and parts of complex numbers",
+    ),
     "homes/held_numbers.py": (12, "Python's operators on traced numbers"),
     "homes/nested.py": (10, "words of the columns like and reduces, and of segment_reduce"),
     "distributions/__init__.py": (10, "names of modules of PyTorch"),
@@ -60,7 +63,7 @@ ALLOWED = {
     "optim/lbfgs.py": (7, "t, a key of its state"),
     "homes/limits.py": (7, "the operators by which tensors from a kink come and go"),
     "homes/meta.py": (7, "words of the columns like and promote"),
-    "graph/layouts.py": (7, "a word of the column like; operators that keep a memory format"),
+    "graph/strides.py": (7, "a word of the column like; operators that keep a memory format"),
 }
 
 

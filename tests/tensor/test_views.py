@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import memory
+from adjoint.compiler import arena
 from adjoint.table import TABLE
 
 Change = Callable[[Any], Any]
@@ -187,11 +187,11 @@ def test_history_follows_a_shape_changed_without_recording(name: str) -> None:
 
 def test_the_check_of_memory_plans_sees_a_place_used_again() -> None:
     program = next(iter(_compiled(lambda x: (x @ x.mT).tanh() @ x + x.sum()).programs.values()))[0]
-    layout = memory.verify(program.code.layout)
+    layout = arena.verify(program.code.layout)
     assert len(layout.offsets) > 1
     layout.offsets = dict.fromkeys(layout.offsets, 0)
     with pytest.raises(AssertionError, match="memory: step .* reads"):
-        memory.verify(layout)
+        arena.verify(layout)
 
 
 def _compiled(f: Callable[[Any], Any]) -> Any:

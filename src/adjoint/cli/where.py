@@ -24,8 +24,7 @@ from adjoint.cli.terminal import paint
 from adjoint.cli.tests_of import tests_of
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import Choices, lower
-from adjoint.compiler.plan import Call as LibraryCall
-from adjoint.compiler.plan import Callback, Loop
+from adjoint.compiler.plan import Callback, FusedLoop, RoutineCall
 from adjoint.core.errors import AdjointError
 from adjoint.core.importing import imported
 from adjoint.export import ExportError, python
@@ -176,8 +175,8 @@ def compiled(graph: Graph) -> str:
     a call of product, calls back to hash_tensor.default
     """
     steps = fuse(lower(graph, Choices(small=-1))).steps
-    loops = sum(isinstance(step, Loop) for step in steps)
-    calls = Counter(step.routine for step in steps if isinstance(step, LibraryCall))
+    loops = sum(isinstance(step, FusedLoop) for step in steps)
+    calls = Counter(step.routine for step in steps if isinstance(step, RoutineCall))
     kernels = dict.fromkeys(step.node.name for step in steps if isinstance(step, Callback))
     parts = ["one loop" if loops == 1 else f"{loops} loops"] if loops else []
     parts += [f"{'a call' if n == 1 else f'{n} calls'} of {name}" for name, n in calls.items()]

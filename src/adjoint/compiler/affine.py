@@ -135,7 +135,7 @@ def split(total: Affine, shape: Shape, bounds: Bounds) -> Index | None:
 
 
 @record
-class Rows:
+class RowShape:
     """A value that has an element, or several, for each of some rows: its shape is
     (before, count, behind), whatever it is cut into.
     """
@@ -198,7 +198,7 @@ def refinement(a: Shape, b: Shape) -> Shape | None:
 
     (1000, 250) and (1000, 25, 10) -> (1000, 25, 10);  (4, 6) and (6, 4) -> None
     """
-    steps = sorted(_steps(a) | _steps(b), key=int)
+    steps = sorted(_dimension_strides(a) | _dimension_strides(b), key=int)
     total = math.prod(a)
     found: list[int] = []
     for step, following in zip(steps, [*steps[1:], total], strict=True):
@@ -209,6 +209,6 @@ def refinement(a: Shape, b: Shape) -> Shape | None:
     return tuple(reversed([size for size in found if size != 1]))
 
 
-def _steps(shape: Shape) -> set[int]:
+def _dimension_strides(shape: Shape) -> set[int]:
     """The strides at which dimensions begin."""
     return {1, *(s for s, size in zip(row_major(shape), shape, strict=True) if size != 1)}

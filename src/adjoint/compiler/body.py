@@ -22,8 +22,8 @@ from adjoint.compiler.affine import (
 )
 from adjoint.compiler.definitions import (
     Address,
+    Arange,
     Combination,
-    Count,
     Gather,
     Look,
     Pieces,
@@ -36,15 +36,15 @@ from adjoint.compiler.definitions import (
     define,
     promoted_to,
 )
-from adjoint.compiler.loops import Check, Guard, Leaf, Let, Load, Place, Select
+from adjoint.compiler.loop_programs import Check, Guard, Leaf, Let, Load, Place, Select
 from adjoint.compiler.neighbours import Neighbours
-from adjoint.compiler.plan import Loop, Plan, reduced_dims
+from adjoint.compiler.plan import FusedLoop, Plan, reduced_dims
 from adjoint.core.promotion import element
 from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import is_open
+from adjoint.elements.c_types import C_TYPES, HALVES, cast, literal, narrowed, suffix, widened
 from adjoint.elements.functions import VECTORIZED
 from adjoint.elements.language import FUNCTION
-from adjoint.elements.numbers import C_TYPES, HALVES, cast, literal, narrowed, suffix, widened
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 
@@ -68,7 +68,7 @@ class Body:
         self.known: set[str] = set()  # variables to which adding 0 changes nothing
         self.neighbours = Neighbours(())
 
-    def run(self, loop: Loop, space: Shape) -> dict[Value, Affine]:
+    def run(self, loop: FusedLoop, space: Shape) -> dict[Value, Affine]:
         """Make everything that a loop makes; the addresses that it writes to."""
         positions = identity(len(space))
         self.neighbours = Neighbours(loop.inside)
@@ -181,7 +181,7 @@ class Body:
             whole = plan.origin(definition.source)
             address = self.chosen(whole, definition.address, index, guards)
             return self.load(address, guards)
-        if isinstance(definition, Count):
+        if isinstance(definition, Arange):
             return self._counted(value, definition, index)
         assert isinstance(definition, Pointwise)
         node = self.neighbours.node(value.node)
@@ -242,7 +242,7 @@ class Body:
             picked.append((name, stride))
         return Place(whole, total, tuple(picked))
 
-    def _counted(self, value: Value, definition: Count, index: Index) -> str:
+    def _counted(self, value: Value, definition: Arange, index: Index) -> str:
         c_type = C_TYPES[value.dtype.name]
         start, step = (literal(n, c_type) for n in (definition.start, definition.step))
         return self.let(value, f"{start} + ({c_type})({{0}}) * {step}", index[0])

@@ -15,11 +15,11 @@ from adjoint.compiler import entry, notebook
 from adjoint.compiler.attributes import Same, attributes_of, has_attributes
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.fast_call import EITHER
-from adjoint.compiler.outside_tensors import Outside
+from adjoint.compiler.outside_tensors import OutsideValues
 from adjoint.compiler.program import compiled as compiled_graph
 from adjoint.compiler.reads import Reads, look
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
-from adjoint.compiler.statics import Statics, opened
+from adjoint.compiler.statics import Statics, unwrapped
 from adjoint.compiler.symbolic import learning
 from adjoint.core import pytrees
 from adjoint.core.collecting import uncollected
@@ -216,7 +216,7 @@ class Compiled(Wrapper[P, R]):
         found = self.worlds.get(reads.key)
         if found is None or found.outside is None or found.outside.changed():
             self._count_renewal()
-            found = _World(self.function, self.dynamic, Outside(reads, about))
+            found = _World(self.function, self.dynamic, OutsideValues(reads, about))
             self.worlds.pop(reads.key, None)
         else:
             found.outside.reads, found.outside.about = reads, about
@@ -293,7 +293,9 @@ class Compiled(Wrapper[P, R]):
 
     def call(self, *args: Any, **keywords: Any) -> Any:
         """The function as it is, on the arguments of a signature."""
-        return self.function(*map(opened, args), **{k: opened(v) for k, v in keywords.items()})
+        return self.function(
+            *map(unwrapped, args), **{k: unwrapped(v) for k, v in keywords.items()}
+        )
 
     def _traced_for(self, args: Any, keywords: Any) -> Graph:
         function = self.function
@@ -364,7 +366,7 @@ class Compiled(Wrapper[P, R]):
         if found is None:
             graph = self._trace(tensors, structure, marked=True)
             _refuse(closure_that_wants_a_gradient(graph))
-            programs = _Pair(self, key, marks, tensors, structure, differentiate(graph))
+            programs = _CompiledPair(self, key, marks, tensors, structure, differentiate(graph))
             found = self.pairs[key, marks] = (programs, graph.signature.outputs)
         programs, out_structure = found
         assert out_structure is not None
@@ -386,11 +388,11 @@ class Compiled(Wrapper[P, R]):
         _write_arrays(memory, given, writes)
         return result_arrays(result) if of_ours else result
 
-    def _pair_program(self, graph: Graph, opened: Any, part: Callable[[Gradient], Graph]) -> Any:
+    def _pair_program(self, graph: Graph, request: Any, part: Callable[[Gradient], Graph]) -> Any:
         """One of the programs of a pair, for open sizes if there are any."""
         found = None
         if self.sizes is not None:
-            key, role, tensors, structure = opened
+            key, role, tensors, structure = request
 
             def traced(args: Any, keywords: Any) -> Graph:
                 with enable_grad():
@@ -547,10 +549,10 @@ class _World:
 
     outside: Any  # None before the first call
 
-    def __init__(self, function: Any, dynamic: Any, outside: Outside | None) -> None:
+    def __init__(self, function: Any, dynamic: Any, outside: OutsideValues | None) -> None:
         self.programs: dict[Any, Any] = {}
         self.pairs: dict[Any, Any] = {}
-        self.sizes = None if dynamic is None else learning.Sizes(function, dynamic)
+        self.sizes = None if dynamic is None else learning.DynamicSizes(function, dynamic)
         self.outside = outside
 
     def keep(self, key: Any, found: Any) -> None:
@@ -567,7 +569,7 @@ class _World:
         return self.outside is not None and self.outside.is_as_it_was(about)
 
 
-class _Pair:
+class _CompiledPair:
     """A pair of graphs and its programs: forward, and backward for each set of absent gradients."""
 
     def __init__(
@@ -576,7 +578,7 @@ class _Pair:
         self.owner, self.pair = owner, pair
         self.may_give_up = any(map(may_give_up, (pair.f, pair.df)))
         examples = [_without_data(t) for t in tensors]
-        self.opened = (key, marks, examples, structure)
+        self.request = (key, marks, examples, structure)
         self.programs: dict[Any, Any] = {}
 
     def run(self, absent: Any, inputs: list[Any]) -> tuple[list[Any], bool]:
@@ -589,9 +591,9 @@ class _Pair:
         graph = part(self.pair)
         program = self.programs.get(absent)
         if program is None:
-            key, marks, tensors, structure = self.opened
-            opened = (key, (marks, absent), tensors, structure)
-            program = self.programs[absent] = self.owner._pair_program(graph, opened, part)
+            key, marks, tensors, structure = self.request
+            request = (key, (marks, absent), tensors, structure)
+            program = self.programs[absent] = self.owner._pair_program(graph, request, part)
         arrays = program.run([in_order(t.value) for t in inputs])
         if arrays is None:  # an index out of range: the eager operators say so
             return interpret.run_flat(graph, inputs), True
@@ -599,7 +601,7 @@ class _Pair:
 
     def pull_eagerly(self, inputs: list[Any], grads: list[Any]) -> list[Any]:
         """Gradients by the tape: a graph knows none where values repeat or a root is 0."""
-        _, _, examples, structure = self.opened
+        _, _, examples, structure = self.request
 
         def flat(*variables: Any) -> tuple[list[Any], None]:
             given = iter(variables)
@@ -615,7 +617,7 @@ class _PairFunction(Function):
     """A compiled pair on the eager tape. Second order goes through the graphs, interpreted."""
 
     @staticmethod
-    def forward(ctx: Any, programs: _Pair, *inputs: Any) -> Any:
+    def forward(ctx: Any, programs: _CompiledPair, *inputs: Any) -> Any:
         ctx.set_materialize_grads(False)
         pair = programs.pair
         outputs, ctx.given_up = programs.run(None, list(inputs))

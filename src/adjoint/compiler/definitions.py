@@ -39,7 +39,7 @@ from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.core.storage import imagined
 from adjoint.core.symbolic_sizes import is_for_many, is_open
 from adjoint.elements import language
-from adjoint.elements.numbers import C_TYPES, COMPLEX, HALVES
+from adjoint.elements.c_types import C_TYPES, COMPLEX, HALVES
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.graph.passes.products_onto import is_onto
@@ -78,7 +78,7 @@ class Fill(Definition):
 
 
 @record
-class Count(Definition):
+class Arange(Definition):
     """start, start + step, …: arange."""
 
     start: Any
@@ -115,7 +115,7 @@ class Look(Definition):
 
 
 @record
-class View(Look):
+class ViewDefinition(Look):
     """A look at some elements, or at all of them in another order."""
 
     index: Index  # of the source, in terms of the view's own
@@ -251,7 +251,7 @@ class Prefix(Combination):
 
 
 @record
-class Library(Definition):
+class RoutineDefinition(Definition):
     """A routine of BLAS, of LAPACK or of our own: see `libraries`."""
 
     routine: str  # "product"
@@ -273,7 +273,7 @@ def define(node: Node) -> Definition | None:
         found = rule(node)
         if found is not None:
             return found
-    return _library(node)
+    return _routine(node)
 
 
 def is_native(value: Value) -> bool:
@@ -319,14 +319,14 @@ def _fill(node: Node) -> Fill | None:
     return Fill(value) if isinstance(value, (int, float)) else None
 
 
-def _count(node: Node) -> Count | None:
+def _count(node: Node) -> Arange | None:
     if (
         node.name != "arange.start_step"
         or node.output.dtype.name in HALVES
         or not all(isinstance(argument(node, k), int) for k in ("start", "end", "step"))
     ):
         return None
-    return Count(argument(node, "start"), argument(node, "step"))
+    return Arange(argument(node, "start"), argument(node, "step"))
 
 
 def _pointwise(node: Node) -> Pointwise | None:
@@ -401,7 +401,7 @@ def _prefix(node: Node) -> Prefix | Reshape | None:
 # -- elsewhere ------------------------------------------------------------------------------------
 
 
-def _view(node: Node) -> View | Reshape | None:
+def _view(node: Node) -> ViewDefinition | Reshape | None:
     """Run the kernel on arrays whose addresses count the steps along one dimension."""
     row = node.op.row
     flips = node.name == "flip.default"
@@ -414,7 +414,7 @@ def _view(node: Node) -> View | Reshape | None:
         return Reshape(source, output.shape)
     if flips:
         dims = {d % max(len(source.shape), 1) for d in argument(node, "dims")}
-        return View(
+        return ViewDefinition(
             source, tuple(_backwards(source.shape, d in dims, d) for d in range(len(source.shape)))
         )
     if node.op.name in ("as_strided", "view_as_real", "view_as_complex"):
@@ -423,7 +423,7 @@ def _view(node: Node) -> View | Reshape | None:
     found = _looked(*known) if is_open(known[1:]) else _known_looks(*known)
     if found is None:
         return None
-    return Reshape(source, output.shape) if found[0] else View(source, found[1])
+    return Reshape(source, output.shape) if found[0] else ViewDefinition(source, found[1])
 
 
 def _looked(
@@ -469,7 +469,7 @@ def _backwards(shape: Shape, flips: bool, d: int) -> Affine:
     return Affine(shape[d] - 1, ((d, -1),)) if flips else Affine(0, ((d, 1),))
 
 
-def _pieces(node: Node) -> Pieces | Library | None:
+def _pieces(node: Node) -> Pieces | RoutineDefinition | None:
     if any(v.dtype is not node.outputs[0].dtype for v in node.inputs()):
         return None
     if node.name == "cat.default":
@@ -489,12 +489,12 @@ def _pieces(node: Node) -> Pieces | Library | None:
     return None
 
 
-def _joined(node: Node) -> Pieces | Library | None:
+def _joined(node: Node) -> Pieces | RoutineDefinition | None:
     tensors, dim = node.args
     if any(len(v.shape) != len(node.output.shape) for v in tensors):
         return None  # PyTorch lets an empty vector stand among tensors of any rank
     if len(tensors) > _MOST_PIECES:
-        return Library("join")
+        return RoutineDefinition("join")
     dim %= len(node.output.shape)
     place, found = 0, []
     for value in tensors:
@@ -584,16 +584,16 @@ def _along(shape: Shape, dim: int, index: Value) -> Address | None:
 # -- libraries ------------------------------------------------------------------------------------
 
 
-def _library(node: Node) -> Library | None:
+def _routine(node: Node) -> RoutineDefinition | None:
     return _library_of_floats(node) or _ours(node)
 
 
-def _ours(node: Node) -> Library | None:
+def _ours(node: Node) -> RoutineDefinition | None:
     found = routines.find(node)
-    return None if found is None else Library(found.name, found)
+    return None if found is None else RoutineDefinition(found.name, found)
 
 
-def _library_of_floats(node: Node) -> Library | None:
+def _library_of_floats(node: Node) -> RoutineDefinition | None:
     floats = ("float32", "float64")
     if (
         node.outputs[0].dtype.name not in floats
@@ -604,36 +604,36 @@ def _library_of_floats(node: Node) -> Library | None:
     product = node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1
     if product or is_onto(node):
         there = loading.function("product", "product", node.output.dtype.name) is not None
-        return Library("product") if there else None
+        return RoutineDefinition("product") if there else None
     rule = _ROUTINES.get(node.op.row.routine)
     return None if rule is None else rule(node)
 
 
-def _triangular(node: Node) -> Library | None:
+def _triangular(node: Node) -> RoutineDefinition | None:
     a, b = node.args[:2]
     even = b.shape == node.output.shape and a.shape[:-2] == b.shape[:-2]
-    return Library("trsm") if even else None
+    return RoutineDefinition("trsm") if even else None
 
 
-def _cholesky(node: Node) -> Library | None:
-    return None if node.outputs[1].uses else Library("potrf")
+def _cholesky(node: Node) -> RoutineDefinition | None:
+    return None if node.outputs[1].uses else RoutineDefinition("potrf")
 
 
-def _convolution(node: Node) -> Library | None:
+def _convolution(node: Node) -> RoutineDefinition | None:
     return _windows(node, "spread" if argument(node, "transposed") else "convolve")
 
 
-def _windows(node: Node, name: str) -> Library | None:
+def _windows(node: Node, name: str) -> RoutineDefinition | None:
     """One of the three maps of a convolution, where its code can be built."""
     dtypes = {v.dtype.name for v in node.inputs()}
     dtype, dimensions = node.output.dtype.name, len(node.output.shape) - 2
     there = len(dtypes) == 1 and (
         loading.function("convolution", name, dtype, dimensions) is not None
     )
-    return Library(name) if there else None
+    return RoutineDefinition(name) if there else None
 
 
-def _pooling(node: Node, name: str) -> Library | None:
+def _pooling(node: Node, name: str) -> RoutineDefinition | None:
     """Max pooling, or gradients back at its indices, where its code can be built.
 
     Small windows are better off as slices, which fuse with what is around them.
@@ -643,10 +643,10 @@ def _pooling(node: Node, name: str) -> Library | None:
     if name == "maxima" and math.prod(kernel) <= windows.FEW:
         return None
     found = loading.function("pooling", name, node.outputs[0].dtype.name, dims)
-    return None if found is None else Library(name)
+    return None if found is None else RoutineDefinition(name)
 
 
-def _attention(node: Node, name: str) -> Library | None:
+def _attention(node: Node, name: str) -> RoutineDefinition | None:
     """Attention in blocks."""
     query, key, value, bias, coins = (
         argument(node, n) for n in ("query", "key", "value", "bias", "coins")
@@ -659,7 +659,9 @@ def _attention(node: Node, name: str) -> Library | None:
         return None
     if name == "attend_backward" and argument(node, "output_mask")[3]:
         return None
-    return Library(name) if loading.function("attention", name, kind) is not None else None
+    return (
+        RoutineDefinition(name) if loading.function("attention", name, kind) is not None else None
+    )
 
 
 def keeps_scores(node: Node) -> bool:

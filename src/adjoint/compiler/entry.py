@@ -80,7 +80,7 @@ def write(
 
     They may stand alone or in tuples, lists and dictionaries; other containers have none.
     """
-    steps = _steps(structure, iter(program.direct))
+    steps = _building_steps(structure, iter(program.direct))
     listed = [*((fast_call.LEAF, n) for n in program.direct), (fast_call.LIST, len(program.direct))]
     native = fast_call.function(program, listed if steps is None else steps, DECLINED, kinds)
     if native is None:
@@ -145,7 +145,7 @@ class _Taken:
         return all(map(self.take, structure.children, [f"{name}[{step}]" for step in steps]))
 
 
-def _steps(structure: TreeDef, leaves: Iterator[int]) -> list[tuple[int, int]] | None:
+def _building_steps(structure: TreeDef, leaves: Iterator[int]) -> list[tuple[int, int]] | None:
     """The steps that build tuples and lists of results; None for other containers."""
     if structure.kind is None:
         return [(fast_call.LEAF, next(leaves))]
@@ -153,7 +153,7 @@ def _steps(structure: TreeDef, leaves: Iterator[int]) -> list[tuple[int, int]] |
         return None
     found: list[tuple[int, int]] = []
     for child in structure.children:
-        steps = _steps(child, leaves)
+        steps = _building_steps(child, leaves)
         if steps is None:
             return None
         found += steps

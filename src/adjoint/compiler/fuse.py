@@ -1,8 +1,8 @@
 """Fusion: the nodes that run together, the values kept in memory, and the order of it all.
 
-A `Loop` runs over a space. It holds values in registers, and writes those that others need; its
-reductions end in accumulators, and several of them share it. A node goes to the first loop of its
-space that comes after everything it needs. A value that only its own loop reads never reaches
+A `FusedLoop` runs over a space. It holds values in registers, and writes those that others need;
+its reductions end in accumulators, and several of them share it. A node goes to the first loop of
+its space that comes after everything it needs. A value that only its own loop reads never reaches
 memory, and one that is cheap is made again where it is read rather than kept.
 
 Libraries, loops over time, branches and eager kernels are steps of their own.
@@ -22,35 +22,35 @@ from adjoint.compiler import routine_calls, routines
 from adjoint.compiler.affine import Affine, Index, flat, identity, refinement, row_major
 from adjoint.compiler.definitions import (
     CHEAP,
+    Arange,
     Combination,
-    Count,
     Definition,
     Fill,
     Gather,
-    Library,
     Look,
     Pieces,
     Pointwise,
     Prefix,
     Put,
     Reshape,
-    View,
+    RoutineDefinition,
+    ViewDefinition,
     define,
     is_native,
 )
 from adjoint.compiler.plan import (
-    Call,
     Callback,
+    FusedLoop,
     Intervals,
-    Loop,
     Nested,
     Operand,
     Plan,
     Remake,
+    RoutineCall,
     Step,
     intervals,
 )
-from adjoint.compiler.routine_calls import Layout
+from adjoint.compiler.routine_calls import OperandTest
 from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.language import FUNCTION
@@ -118,7 +118,7 @@ class _Planner:
             return
         if isinstance(definition, Fill):
             self._number(node, definition.number)
-        elif isinstance(definition, Count):
+        elif isinstance(definition, Arange):
             self._virtual(node.output, 1, 0)
         elif isinstance(definition, Look):
             self._look(node.output, definition)
@@ -128,8 +128,8 @@ class _Planner:
             self._combine(node, definition)
         elif isinstance(definition, Put):
             self._put(node, definition)
-        elif isinstance(definition, Library):
-            self._library(node, definition)
+        elif isinstance(definition, RoutineDefinition):
+            self._routine(node, definition)
 
     def _definition(self, node: Node) -> Definition | None:
         if node not in self.plan.definitions:
@@ -218,7 +218,7 @@ class _Planner:
             self._keep(definition.base)
         position = len(self.steps)
         space = tuple(s for s in definition.space if s != 1)
-        self.steps.append(Loop(space, combining=[node]))
+        self.steps.append(FusedLoop(space, combining=[node]))
         self._made(node, position)
 
     def _made(self, node: Node, position: int) -> None:
@@ -227,15 +227,15 @@ class _Planner:
             self.ready[value] = position + 1
             self.cost[value] = 1
 
-    def _library(self, node: Node, definition: Library) -> None:
+    def _routine(self, node: Node, definition: RoutineDefinition) -> None:
         if definition.routine == "potrf" and node.outputs[1] in self.outputs:
             ours = routines.find(node)  # someone wants to know whether it worked
             assert ours is not None, "LAPACK's Cholesky is among our routines"
-            definition = self.plan.definitions[node] = Library(ours.name, ours)
+            definition = self.plan.definitions[node] = RoutineDefinition(ours.name, ours)
         inputs = list(node.inputs())
         layouts = routine_calls.layouts(definition.routine, len(inputs), definition.ours)
         operands = [self._operand(v, layout) for v, layout in zip(inputs, layouts)]
-        self.steps.append(Call(node, definition.routine, operands, definition.ours))
+        self.steps.append(RoutineCall(node, definition.routine, operands, definition.ours))
         self._made(node, len(self.steps) - 1)
 
     def _callback(self, node: Node) -> None:
@@ -306,10 +306,10 @@ class _Planner:
         homes = [self._readable_from(v, size) for v in inputs]
         combines = None if kind is Pointwise else (kind, reduced)
         read = self._read(inputs)
-        candidates = self._open_loops(size, combines, max([earliest, *homes]), read)
+        candidates = self._loops_with_room(size, combines, max([earliest, *homes]), read)
         for position in itertools.islice(candidates, _MOST_TRIED):
             loop = self.steps[position]
-            assert isinstance(loop, Loop)
+            assert isinstance(loop, FusedLoop)
             if not all(self._readable(v, position, size) for v in inputs):
                 continue
             if loop.space != space and (loop.rigid or kind is Prefix):
@@ -325,7 +325,7 @@ class _Planner:
                 self._file(position, size, combines)
                 return position
         position = len(self.steps)
-        self.steps.append(Loop(space, reduced, rigid=kind is Prefix))
+        self.steps.append(FusedLoop(space, reduced, rigid=kind is Prefix))
         self.sizes[position], self.reads[position] = 1, read
         self._file(position, size, combines)
         return position
@@ -350,7 +350,7 @@ class _Planner:
             found |= {value} if value in self.plan.memory else self.touched.get(value, {value})
         return found
 
-    def _open_loops(
+    def _loops_with_room(
         self, size: int, combines: Combines, first: int, read: set[Value]
     ) -> Iterator[int]:
         """Loops from a position on that are not full, for a node that reads some values in memory.
@@ -361,7 +361,7 @@ class _Planner:
         lists = [known[k][bisect_left(known[k], first) :] for k in wanted]
         for position in heapq.merge(*lists):
             loop = self.steps[position]
-            assert isinstance(loop, Loop)
+            assert isinstance(loop, FusedLoop)
             if self.sizes[position] >= _MOST_NODES or len(loop.combining) >= _MOST_COMBINING:
                 self._forget(position, size)
             elif len(self.reads[position]) < _MOST_READ or read <= self.reads[position]:
@@ -441,10 +441,10 @@ class _Planner:
         single = Value("number", Type((), value.dtype))
         self._virtual(single, 0, 0)
         self.plan.numbers[single] = number
-        self.plan.definitions[value.node] = View(single, ())
+        self.plan.definitions[value.node] = ViewDefinition(single, ())
         self._virtual(value, 1, 0)
 
-    def _operand(self, value: Value, fits: Layout = routine_calls.is_whole) -> Operand:
+    def _operand(self, value: Value, fits: OperandTest = routine_calls.is_whole) -> Operand:
         """Where a library, or the code of a region, finds a value: a view of memory needs no copy
         if its strides fit.
         """
@@ -467,7 +467,7 @@ class _Planner:
                 break
             if isinstance(definition, Reshape):
                 origin = self._plain(base, self.kept)
-                if origin in self.kept or not isinstance(self._made_by(origin), View):
+                if origin in self.kept or not isinstance(self._made_by(origin), ViewDefinition):
                     return _operand_at(origin, flat(index, row_major(base.shape)), shape)
             index = definition.into(index, bounds)
             base = definition.source
@@ -493,14 +493,14 @@ class _Planner:
         order = {v: i for i, v in enumerate(self.plan.home)}
         for position in reversed(range(len(self.steps))):
             loop = self.steps[position]
-            if not isinstance(loop, Loop):
+            if not isinstance(loop, FusedLoop):
                 continue
             loop.stored = sorted(at.get(position, []), key=order.__getitem__)
             for found in self._visit(loop, position, order):
                 at.setdefault(self.plan.home[found], []).append(found)
         self._drop_empty()
 
-    def _visit(self, loop: Loop, position: int, order: dict[Value, int]) -> list[Value]:
+    def _visit(self, loop: FusedLoop, position: int, order: dict[Value, int]) -> list[Value]:
         """Values of earlier loops that this one reads from memory, and that were not there yet."""
         asked = [(v, True) for v in loop.stored]
         size = math.prod(loop.space)
@@ -530,7 +530,7 @@ class _Planner:
     def _is_made_again(self, value: Value, aligned: bool, position: int) -> bool:
         """Whether a loop makes a value of elsewhere from what that is made of."""
         definition = self._made_by(value)
-        if isinstance(definition, View):
+        if isinstance(definition, ViewDefinition):
             return value not in self.kept
         if isinstance(definition, Reshape):
             source = definition.source
@@ -545,7 +545,7 @@ class _Planner:
         kept: list[Step] = []
         for position, step in enumerate(self.steps):
             moved[position] = len(kept)
-            if not isinstance(step, Loop) or step.stored or step.combining:
+            if not isinstance(step, FusedLoop) or step.stored or step.combining:
                 kept.append(step)
         self.steps[:] = kept
         self.plan.memory = {v: moved[p] for v, p in self.plan.memory.items()}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from adjoint.compiler.definitions import Library, Pointwise, define
+from adjoint.compiler.definitions import Pointwise, RoutineDefinition, define
 from adjoint.compiler.lower import Choices
 from adjoint.elements.language import FUNCTION
 from adjoint.graph.facts import is_random
@@ -139,4 +139,4 @@ def _is_dear(node: Node) -> bool:
     definition = define(node)
     if isinstance(definition, Pointwise):
         return definition.cost(1) >= FUNCTION
-    return isinstance(definition, Library)
+    return isinstance(definition, RoutineDefinition)

@@ -16,8 +16,8 @@ import numpy as np
 from adjoint import ops
 from adjoint.calls.methods import as_tensor
 from adjoint.compiler.definitions import define, is_native, keeps_scores
+from adjoint.compiler.program_decompositions import LOWERED, of_complex, of_halves
 from adjoint.compiler.small_products import SMALL_PRODUCT, is_small, write_products
-from adjoint.compiler.values import LOWERED, of_complex, of_halves
 from adjoint.core.collecting import uncollected
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
@@ -94,9 +94,9 @@ def lower(graph: Graph, choices: Choices | None = None) -> Graph:
     """The graph that is fused: custom functions opened (their rules have been used), decomposed,
     simplified before and after.
     """
-    opened = passes.join_rows(passes.simplified(passes.inline_functions(graph.clone())))
+    inlined = passes.join_rows(passes.simplified(passes.inline_functions(graph.clone())))
     choices = choices or Choices()
-    lowered = passes.simplified(expand_decompositions(opened, choices))
+    lowered = passes.simplified(expand_decompositions(inlined, choices))
     lowered = write_products(passes.sum_operands_first(lowered), choices.loops)
     return prune_loops(passes.add_products(lowered, choices.adds))
 

@@ -14,8 +14,17 @@ from dataclasses import field
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.body import Body
 from adjoint.compiler.definitions import Prefix, Put
-from adjoint.compiler.loops import Load
-from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step, reduced_dims
+from adjoint.compiler.loop_programs import Load
+from adjoint.compiler.plan import (
+    Callback,
+    FusedLoop,
+    Nested,
+    Operand,
+    Plan,
+    RoutineCall,
+    Step,
+    reduced_dims,
+)
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import surely
@@ -36,7 +45,7 @@ _MOST_NEAR = 40  # statements
 class Member:
     """A loop of a nest, and what it touches."""
 
-    loop: Loop
+    loop: FusedLoop
     position: int  # among the steps of the plan
     body: Body  # of one iteration
     reduced: tuple[int, ...]  # dimensions
@@ -68,7 +77,7 @@ def nested(plan: Plan) -> list[Nest | Step]:
     members = {
         position: _member(plan, step, position)
         for position, step in enumerate(plan.steps)
-        if isinstance(step, Loop)
+        if isinstance(step, FusedLoop)
     }
     most_near = _MOST_NEAR if len(plan.steps) > _LONG else _MOST
     first = [p for p, member in members.items() if _is_table(member)]
@@ -87,7 +96,7 @@ def _is_table(member: Member) -> bool:
     return not member.reads and not member.sequential and size < _LARGE
 
 
-def _member(plan: Plan, loop: Loop, position: int) -> Member:
+def _member(plan: Plan, loop: FusedLoop, position: int) -> Member:
     space = loop.space
     body = Body(plan, position, [(0, s) for s in space])
     writes = body.run(loop, space)
@@ -114,7 +123,7 @@ def _member(plan: Plan, loop: Loop, position: int) -> Member:
     )
 
 
-def _limit(loop: Loop, reduced: tuple[int, ...], scans: bool) -> int:
+def _limit(loop: FusedLoop, reduced: tuple[int, ...], scans: bool) -> int:
     """The first dimensions that are all kept or all reduced; a prefix needs its own inside."""
     if scans:
         return min(reduced, default=len(loop.space))
@@ -208,7 +217,7 @@ def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:
     """Values that only their own nest reads need no memory of their own."""
     outside = {o.value for o in plan.outputs if isinstance(o, Operand)}
     for step in steps:
-        if isinstance(step, (Call, Callback, Nested)):
+        if isinstance(step, (RoutineCall, Callback, Nested)):
             outside |= {o.value for o in step.operands if isinstance(o, Operand)}
     readers: dict[Value, set[int]] = {}
     for number, step in enumerate(steps):

@@ -17,7 +17,7 @@ from adjoint.graph.ir import Constant, Graph
 from adjoint.tensor.nodes import CopyWatch, Counter, InferenceCounter
 
 
-class Outside:
+class OutsideValues:
     """The counters of such tensors, with what they counted when their values were taken, and
     Python's values.
     """

@@ -15,7 +15,7 @@ from adjoint.graph.ir import Graph, Node, Value
 
 
 @structure
-class Loop:
+class FusedLoop:
     """One loop nest."""
 
     space: Shape  # without sizes of 1
@@ -27,7 +27,7 @@ class Loop:
 
 
 @structure
-class Call:
+class RoutineCall:
     """A routine of a library."""
 
     node: Node
@@ -91,7 +91,7 @@ class Remake:
     carried: list[tuple[Value, Value]]  # as those of the loop
 
 
-Step = Loop | Call | Callback | Nested
+Step = FusedLoop | RoutineCall | Callback | Nested
 Intervals = tuple[tuple[int, int], ...]  # strides [low, high) of the positions that are reduced
 
 
@@ -111,7 +111,9 @@ class Plan:
 
     def routines(self) -> frozenset[str]:
         """The routines that its steps call, those inside regions too: {"sproduct"}."""
-        found = {name for step in self.steps if isinstance(step, Call) for name in step.names}
+        found = {
+            name for step in self.steps if isinstance(step, RoutineCall) for name in step.names
+        }
         regions = (step for step in self.steps if isinstance(step, Nested))
         inner = (plan.routines() for step in regions for plan in step.plans.values())
         return frozenset(found.union(*inner))
@@ -162,7 +164,7 @@ def intervals(shape: Shape, dims: tuple[int, ...]) -> Intervals:
     return tuple(found)
 
 
-def reduced_dims(loop: Loop) -> tuple[int, ...]:
+def reduced_dims(loop: FusedLoop) -> tuple[int, ...]:
     """The dimensions of a loop that are reduced.
 
     Strides and ends of intervals are products of one row of sizes, so that their order is that of

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import entry, routine_calls
+from adjoint.compiler.arena import ALIGNMENT, ProgramLayout, arrange, elements, lay_out
 from adjoint.compiler.c import render, tapes
-from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, Scope, Table
-from adjoint.compiler.c.tapes import Tape
+from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, CScope, SizeTable
+from adjoint.compiler.c.tapes import CarryTape
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.kept_steps import keep_steps
 from adjoint.compiler.lower import Choices, lower
-from adjoint.compiler.memory import ALIGNMENT, Layout, arrange, elements, lay_out
 from adjoint.compiler.plan import Callback, Operand
 from adjoint.compiler.stages import Stages
-from adjoint.compiler.symbolic.fitting import Opened
+from adjoint.compiler.symbolic.polynomials import Opened
 from adjoint.core import threads
 from adjoint.core.collecting import uncollected
 from adjoint.core.errors import TableError
@@ -48,7 +48,7 @@ SHORT = 1 << 18  # additions of a program for which other threads of Python can 
 POOLED = 1 << 17  # bytes from which the memory of an output is used again when nobody holds it
 
 
-def _free(tapes: list[Tape]) -> None:
+def _free(tapes: list[CarryTape]) -> None:
     """Give the memory of tapes back."""
     for tape in tapes:
         if tape.data:
@@ -105,8 +105,8 @@ class Code:
         self._find_roots()
         self.layout = lay_out(self.plan, {*self.slots, *self.tapes})
         took("loops and memory")
-        self.table = Table(symbols)
-        scope = Scope(self.layout, "arena", self.table, self.tapes)
+        self.table = SizeTable(symbols)
+        scope = CScope(self.layout, "arena", self.table, self.tapes)
         scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in self.slots.items()}
         text, self.segments = render.segments(self.layout, scope)
         self._see_what_is_direct()
@@ -208,7 +208,7 @@ class Program:
             self.block[LIBRARY] = ctypes.addressof(self.library)
         for value, array in self.kept.items():
             self.block[code.slots[value]] = id(array)
-        self.tapes = {value: Tape(bound=tapes.bound()) for value in code.tapes}
+        self.tapes = {value: CarryTape(bound=tapes.bound()) for value in code.tapes}
         for value, slot in code.tapes.items():
             self.block[slot] = ctypes.addressof(self.tapes[value])
         weakref.finalize(self, _free, list(self.tapes.values()))
@@ -375,7 +375,7 @@ def _graph_at(graph: Graph, sizes: tuple[int, ...]) -> Graph:
     return made
 
 
-def _work(layout: Layout, sizes: tuple[int, ...]) -> float:
+def _work(layout: ProgramLayout, sizes: tuple[int, ...]) -> float:
     """How much there is to do, in additions; more than can be said if it is not all in loops."""
     if any(number not in layout.kernels for number in range(len(layout.steps))):
         return math.inf

@@ -20,7 +20,7 @@ from adjoint.checks import pooling as windows
 from adjoint.checks.convolution import Geometry
 from adjoint.compiler.affine import row_major
 from adjoint.compiler.definitions import pooled_dimensions
-from adjoint.compiler.plan import Call, Operand
+from adjoint.compiler.plan import Operand, RoutineCall
 from adjoint.compiler.routines import Routine
 from adjoint.core.importing import imported
 from adjoint.core.shapes import Shape
@@ -51,7 +51,7 @@ _ARGUMENTS = {
     "attend_backward": "const long *, const void *, const void *",
 }
 
-Layout = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
+OperandTest = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
 
 
 def is_whole(operand: Operand) -> bool:
@@ -79,7 +79,7 @@ def is_anything(operand: Operand) -> bool:
     return True
 
 
-def layouts(routine: str, count: int, ours: Routine | None = None) -> Iterator[Layout]:
+def layouts(routine: str, count: int, ours: Routine | None = None) -> Iterator[OperandTest]:
     """How the operands of a routine, of which there are so many, may lie, one after the other."""
     if ours is not None:
         return itertools.repeat(is_whole)
@@ -154,7 +154,7 @@ def _identifier(symbol: str) -> str:
 class CallWriter:
     """Writes one call of a library as C text."""
 
-    def __init__(self, call: Call, pointers: list[str], targets: list[str]) -> None:
+    def __init__(self, call: RoutineCall, pointers: list[str], targets: list[str]) -> None:
         self.call, self.pointers, self.targets = call, pointers, targets
         self.target = targets[0]
         dtype = call.node.outputs[0].dtype
@@ -438,7 +438,7 @@ def _leading(operand: Operand | None, inner: int) -> tuple[Shape, Shape]:
     return operand.shape[:-inner], operand.strides[:-inner]
 
 
-def matrices(call: Call) -> tuple[Operand, Operand, Shape]:
+def matrices(call: RoutineCall) -> tuple[Operand, Operand, Shape]:
     """The operands of a product, or of a batch of them, and the shape of its result; what it is
     added to, the first of three operands, is not among them.
     """
@@ -521,7 +521,7 @@ def _offset(strides: tuple[int, ...], where: list[str]) -> str:
     return "".join(f" + {t}" for t in terms)
 
 
-def flops(call: Call) -> int:
+def flops(call: RoutineCall) -> int:
     """Arithmetic of a call: 2mnk for a product, n²m for a triangular solve, n³/3 for a factor."""
     shape = call.node.outputs[0].shape
     if call.routine == "join":

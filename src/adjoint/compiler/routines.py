@@ -214,7 +214,7 @@ def _sort(node: Node) -> Routine | None:
     return _ordering("sort", node, *sizes, _flag(node, "descending"))
 
 
-def _choose(node: Node, what: int) -> Routine | None:
+def _order_statistic(node: Node, what: int) -> Routine | None:
     sizes = _around(node.args[0].shape, argument(node, "dim"))
     return _ordering("choose", node, *sizes, what, 1) if sizes[1] else None
 
@@ -527,9 +527,9 @@ _FINDERS: dict[str, Finder] = {
     "inverses": _inverses,
     "gauge_of_pairs": _gauge_of_pairs,
     "sort": _sort,
-    "median": lambda node: _choose(node, 0),
-    "nanmedian": lambda node: _choose(node, 1),
-    "mode": lambda node: _choose(node, 2),
+    "median": lambda node: _order_statistic(node, 0),
+    "nanmedian": lambda node: _order_statistic(node, 1),
+    "mode": lambda node: _order_statistic(node, 2),
     "median_over": _median_over,
     "search": _search,
     "count": _count,

@@ -13,7 +13,7 @@ from typing import Any
 
 from adjoint.compiler.affine import flat, identity, row_major
 from adjoint.compiler.definitions import Look, define, is_native
-from adjoint.elements.numbers import HALVES
+from adjoint.elements.c_types import HALVES
 from adjoint.graph.facts import is_call, keeps_order
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
@@ -56,7 +56,7 @@ def _is_tiny(node: Node) -> bool:
 def write_products(graph: Graph, wanted: Callable[[Node], bool]) -> Graph:
     """a @ b  ->  a sum of products, where a loop is wanted."""
     inner_graphs(graph, lambda inner: write_products(inner, wanted))
-    writer = _Writer(graph)
+    writer = _ProductWriter(graph)
 
     def written(_: Rewriter, node: Node) -> Value | None:
         loops = not math.isinf(multiplications(node)) and wanted(node)
@@ -65,13 +65,13 @@ def write_products(graph: Graph, wanted: Callable[[Node], bool]) -> Graph:
     return writer.run(written)
 
 
-class _Writer(Rewriter):
+class _ProductWriter(Rewriter):
     """A rewriter that makes each view once, and knows how values lie in memory."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
         self.views: dict[Any, Value] = {}
-        self.steps: dict[Value, list[int]] = {}
+        self.strides: dict[Value, list[int]] = {}
 
     def view(self, name: str, *args: Any) -> Value:
         found = self.views.get((name, *args))
@@ -146,13 +146,13 @@ class _Writer(Rewriter):
         """Names of a value's dimensions by their steps in memory; those of one element are left
         out.
         """
-        if value not in self.steps:
-            self.steps[value] = _steps(value)
-        found = [(step, d) for step, d in zip(self.steps[value], dims, strict=True) if step]
+        if value not in self.strides:
+            self.strides[value] = _strides(value)
+        found = [(step, d) for step, d in zip(self.strides[value], dims, strict=True) if step]
         return [d for _, d in sorted(found, reverse=True)]
 
 
-def _steps(value: Value) -> list[int]:
+def _strides(value: Value) -> list[int]:
     """How far apart in memory the elements along each dimension of a value lie."""
     bounds = [(0, size) for size in value.shape]
     index, source = identity(len(bounds)), value
@@ -163,5 +163,5 @@ def _steps(value: Value) -> list[int]:
             break
         assert isinstance(look, Look)
         index, source = inside, look.source
-    steps = flat(index, row_major(source.shape)).coefficients(len(bounds))
-    return [abs(int(step)) for step in steps]
+    strides = flat(index, row_major(source.shape)).coefficients(len(bounds))
+    return [abs(int(step)) for step in strides]

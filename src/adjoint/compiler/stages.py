@@ -8,9 +8,9 @@ from dataclasses import field
 from typing import Any
 
 from adjoint.compiler import routine_calls
-from adjoint.compiler.memory import Layout, nbytes
+from adjoint.compiler.arena import ProgramLayout, nbytes
 from adjoint.compiler.nests import Nest
-from adjoint.compiler.plan import Call, Callback, Nested
+from adjoint.compiler.plan import Callback, Nested, RoutineCall
 from adjoint.compiler.sweeps import Sweep, reads, writes
 from adjoint.core.records import record, structure
 from adjoint.core.remembering import cached_property
@@ -60,7 +60,7 @@ class Stages:
 
     graph: Graph  # as traced
     lowered: Graph  # decomposed and simplified
-    layout: Layout  # fused, with its memory
+    layout: ProgramLayout  # fused, with its memory
     source: str  # in C
     seconds: dict[str, float] = field(default_factory=dict)  # that each stage took
     results: list[Value] = field(default_factory=list)  # that have arrays of their own
@@ -110,7 +110,7 @@ class Stages:
             yield f"  {value.name}: {value.type} at {offset}"
 
 
-def _described(layout: Layout, indent: str) -> Iterator[str]:
+def _described(layout: ProgramLayout, indent: str) -> Iterator[str]:
     for number, step in enumerate(layout.steps):
         yield f"{indent}{_title(step)}: {_step_cost(layout, number)}"
         for name, inner in layout.inner.get(number, {}).items():
@@ -127,14 +127,14 @@ def _title(step: Any) -> str:
         kept = f" ({len(step.local)} values stay in the cache)" if step.local else ""
         return f"loop: {parts}{kept}"
     if isinstance(step, Sweep):
-        parts = ", ".join(s.routine if isinstance(s, Call) else "loop" for s in step.steps)
+        parts = ", ".join(s.routine if isinstance(s, RoutineCall) else "loop" for s in step.steps)
         return f"sweep over {step.rows} rows, {step.block} at a time: {parts}"
-    if isinstance(step, Call):
+    if isinstance(step, RoutineCall):
         return f"library: {step.node.name} by {step.routine}"
     return f"{'calls back' if isinstance(step, Callback) else 'region'}: {step.node.name}"
 
 
-def _cost(layout: Layout) -> Cost:
+def _cost(layout: ProgramLayout) -> Cost:
     total = Cost(0, 0, 0, 0, 0)
     for number in range(len(layout.steps)):
         total = total + _step_cost(layout, number)
@@ -147,7 +147,7 @@ def _exactly(value: Value) -> int:
     return math.prod(shape) * value.dtype.itemsize
 
 
-def _step_cost(layout: Layout, number: int) -> Cost:
+def _step_cost(layout: ProgramLayout, number: int) -> Cost:
     step = layout.steps[number]
     if isinstance(step, Nested):
         times = step.node.args[3] if step.node.op.name == "scan" else 1
@@ -171,7 +171,7 @@ def _arithmetic(step: Any) -> tuple[int, int]:
         return sum(f for f, _ in found), sum(f for _, f in found)
     if isinstance(step, Nest):
         return sum(m.flops for m in step.members), sum(m.functions for m in step.members)
-    return routine_calls.flops(step) if isinstance(step, Call) else 0, 0
+    return routine_calls.flops(step) if isinstance(step, RoutineCall) else 0, 0
 
 
 def closure_that_wants_a_gradient(graph: Graph) -> Any:

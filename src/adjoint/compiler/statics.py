@@ -71,7 +71,7 @@ def _key(value: Any) -> Any:
     return plain_key(value)
 
 
-def opened(value: Any) -> Any:
+def unwrapped(value: Any) -> Any:
     """The value of a static argument; anything else as it is."""
     return value.value if isinstance(value, Static) else value
 

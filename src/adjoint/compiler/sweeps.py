@@ -22,10 +22,10 @@ from typing import Any, TypeGuard
 
 from adjoint.c_kernels.loading import MOST
 from adjoint.compiler import routine_calls, shaping
-from adjoint.compiler.affine import Affine, Rows, row_major
-from adjoint.compiler.loops import Kernel
+from adjoint.compiler.affine import Affine, RowShape, row_major
+from adjoint.compiler.loop_programs import LoopProgram
 from adjoint.compiler.nests import Member, Nest
-from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step
+from adjoint.compiler.plan import Callback, FusedLoop, Nested, Operand, Plan, RoutineCall, Step
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import divided, is_open
@@ -46,9 +46,9 @@ class Sweep:
     """Steps that run together, block by block, over the same rows."""
 
     rows: Any
-    steps: list[Nest | Call]
-    kernels: dict[int, Kernel] = field(default_factory=dict)  # of its nests
-    local: dict[Value, Rows] = field(default_factory=dict)  # values of which blocks are kept
+    steps: list[Nest | RoutineCall]
+    kernels: dict[int, LoopProgram] = field(default_factory=dict)  # of its nests
+    local: dict[Value, RowShape] = field(default_factory=dict)  # values of which blocks are kept
     sums: list[Value] = field(default_factory=list)  # products over all rows
 
     @property
@@ -92,11 +92,11 @@ class Sweep:
     @property
     def work(self) -> Any:
         """About as many additions."""
-        calls = sum(routine_calls.flops(s) for s in self.steps if isinstance(s, Call))
+        calls = sum(routine_calls.flops(s) for s in self.steps if isinstance(s, RoutineCall))
         return calls + sum(k.work for k in self.kernels.values())
 
 
-def turned(operand: Operand, dim: int, rows: Rows, width: int) -> Operand:
+def turned(operand: Operand, dim: int, rows: RowShape, width: int) -> Operand:
     """An operand whose dimension `dim` is that of rows, in a block of so many of these."""
     element = _element(operand, dim, rows)
     assert element is not None, "the row has no such elements"
@@ -105,7 +105,7 @@ def turned(operand: Operand, dim: int, rows: Rows, width: int) -> Operand:
     return Operand(operand.value, element.offset * width, operand.shape, tuple(strides))
 
 
-def _element(operand: Operand, dim: int, rows: Rows) -> Affine | None:
+def _element(operand: Operand, dim: int, rows: RowShape) -> Affine | None:
     """Which elements of a row an operand has, by its dimensions; None: those of several rows."""
     dim %= len(operand.shape)
     if operand.strides[dim] != rows.behind:
@@ -116,12 +116,12 @@ def _element(operand: Operand, dim: int, rows: Rows) -> Affine | None:
     return rows.element(Affine(operand.offset, tuple(steps)), bounds)
 
 
-Steps = list[tuple["Nest | Step", Kernel | None]]
+Steps = list[tuple["Nest | Step", LoopProgram | None]]
 
 
-def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, Kernel | None]]:
+def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, LoopProgram | None]]:
     """The steps of a plan, those that gain by it in sweeps."""
-    found: list[tuple[Nest | Step | Sweep, Kernel | None]] = []
+    found: list[tuple[Nest | Step | Sweep, LoopProgram | None]] = []
     while steps:
         (step, kernel), *rest = steps
         rows = _rows_to_sweep(step, kernel)
@@ -135,7 +135,7 @@ def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, Kernel | 
     return found
 
 
-def _rows_to_sweep(step: Nest | Step, kernel: Kernel | None) -> Any:
+def _rows_to_sweep(step: Nest | Step, kernel: LoopProgram | None) -> Any:
     """How many rows a sweep has that begins with a step; None if none can."""
     if isinstance(step, Nest) and kernel is not None:
         rows = step.outer[0] if step.outer else 1
@@ -152,9 +152,9 @@ def _rows_to_sweep(step: Nest | Step, kernel: Kernel | None) -> Any:
     return rows if size * 4 >= WORTH else None
 
 
-def _is_product(step: Nest | Step) -> TypeGuard[Call]:
+def _is_product(step: Nest | Step) -> TypeGuard[RoutineCall]:
     """Whether a step multiplies, and adds to nothing."""
-    return isinstance(step, Call) and step.routine == "product" and len(step.operands) == 2
+    return isinstance(step, RoutineCall) and step.routine == "product" and len(step.operands) == 2
 
 
 def _is_light(inner: Any) -> bool:
@@ -167,7 +167,7 @@ class _Drawing:
     def __init__(self, plan: Plan, rows: Any) -> None:
         self.plan, self.rows = plan, rows
         self.sweep = Sweep(rows, [])
-        self.made: dict[Value, Rows] = {}  # row by row
+        self.made: dict[Value, RowShape] = {}  # row by row
         self.totals: set[Value] = set()
         self.later: set[Value] = set()  # made by steps that need the sweep to have ended
 
@@ -191,7 +191,7 @@ class _Drawing:
         self._find_local(after)
         return (before, self.sweep, after) if self._pays() and self._turns() else None
 
-    def _joins(self, step: Nest | Step, kernel: Kernel | None, asked: set[Value]) -> bool:
+    def _joins(self, step: Nest | Step, kernel: LoopProgram | None, asked: set[Value]) -> bool:
         """Take a step into the sweep, if it can run block by block."""
         if self.sweep.steps and not asked & self.made.keys():
             return False
@@ -199,13 +199,13 @@ class _Drawing:
             return self._joins_nest(step, kernel)
         return _is_product(step) and self._joins_call(step)
 
-    def _joins_nest(self, nest: Nest, kernel: Kernel) -> bool:
+    def _joins_nest(self, nest: Nest, kernel: LoopProgram) -> bool:
         depth = _leading(nest.outer, self.rows)
         if depth < 1 or any(m.sequential for m in nest.members):
             return False
         if kernel.scratch or is_open(kernel.partial):
             return False
-        made: dict[Value, Rows] = {}
+        made: dict[Value, RowShape] = {}
         for member in nest.members:
             for value, address in member.writes.items():
                 if value not in nest.local and address.coefficient(depth - 1):
@@ -225,12 +225,12 @@ class _Drawing:
         self.totals |= {v for v in writes(nest) if v not in made}
         return True
 
-    def _rows_of(self, value: Value, behind: int) -> Rows:
+    def _rows_of(self, value: Value, behind: int) -> RowShape:
         """A value with so many elements behind each row."""
         before = divided(math.prod(value.shape), self.rows * behind)
-        return Rows(1 if before is None else before, self.rows, behind)
+        return RowShape(1 if before is None else before, self.rows, behind)
 
-    def _joins_call(self, call: Call) -> bool:
+    def _joins_call(self, call: RoutineCall) -> bool:
         a, b, out = routine_calls.matrices(call)
         (*batch, rows, columns), inner = list(out), a.shape[-1]
         if len(batch) > MOST:
@@ -238,7 +238,7 @@ class _Drawing:
         if rows == self.rows and _is_light(inner) and b.value not in self.made:
             if not self._by_row(a, -2):
                 return False
-            self.made[call.node.output] = Rows(math.prod(batch), rows, columns)
+            self.made[call.node.output] = RowShape(math.prod(batch), rows, columns)
         elif inner == self.rows and not is_open(out):
             if not self._by_row(a, -1) or not self._by_row(b, -2):
                 return False
@@ -264,7 +264,7 @@ class _Drawing:
 
     def _pays(self) -> bool:
         local, steps = self.sweep.local, self.sweep.steps
-        if len(steps) < 2 or not any(isinstance(step, Call) for step in steps):
+        if len(steps) < 2 or not any(isinstance(step, RoutineCall) for step in steps):
             return False
         if any(is_open(rows.elements) for rows in self.made.values()):
             return False
@@ -317,7 +317,7 @@ def _reads_across(member: Member, depth: int, known: Container[Value]) -> bool:
     return read > max(_GATHERED, int(math.prod(space[depth:])) // 4)
 
 
-def _stays(address: Affine, member: Member, depth: int, rows: Rows) -> bool:
+def _stays(address: Affine, member: Member, depth: int, rows: RowShape) -> bool:
     """Whether an iteration touches a value in its own row alone."""
     space = member.loop.space
     steps = [step * rows.behind for step in row_major(space[:depth])]
@@ -334,7 +334,7 @@ def writes(step: Nest | Step | Sweep) -> list[Value]:
         ]
     if isinstance(step, Sweep):
         return [v for each in step.steps for v in writes(each) if v not in step.local]
-    assert not isinstance(step, Loop)
+    assert not isinstance(step, FusedLoop)
     if isinstance(step, Nested):
         again = [pair for remake in step.remakes for pair in remake.carried]
         buffers = [v for pair in (*step.carried, *again) for v in pair]
@@ -349,7 +349,7 @@ def reads(step: Nest | Step | Sweep) -> list[Value]:
     if isinstance(step, Sweep):
         made = {v for each in step.steps for v in writes(each)}
         return [v for each in step.steps for v in reads(each) if v not in made]
-    assert isinstance(step, (Call, Callback, Nested))
+    assert isinstance(step, (RoutineCall, Callback, Nested))
     operands: list[Any] = list(step.operands)
     if isinstance(step, Nested):
         operands += [o for remake in step.remakes for o in remake.loop.body_operands()]

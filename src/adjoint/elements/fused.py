@@ -18,8 +18,8 @@ from adjoint.c_kernels.element_loops import ElementLoop
 from adjoint.core.dtypes import OF
 from adjoint.core.records import record
 from adjoint.elements import language
+from adjoint.elements.c_types import C_TYPES, COMPLEX, literal
 from adjoint.elements.large import COMPUTED, loop_of
-from adjoint.elements.numbers import C_TYPES, COMPLEX, literal
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 
@@ -116,7 +116,7 @@ def _has_text(node: ast.expr, given: Mapping[str, Any]) -> bool:
     dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
     dtype = next((d for d in dtypes.values() if d in _INEXACT), "float32")
     try:
-        return bool(_Writer(given, dtypes, COMPUTED.get(dtype, dtype)).term(node).text)
+        return bool(_TermWriter(given, dtypes, COMPUTED.get(dtype, dtype)).term(node).text)
     except _NoText:
         return False
 
@@ -129,7 +129,7 @@ def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
         return None
     dtype = computed.pop()
     try:
-        term = _Writer(given, dtypes, COMPUTED.get(dtype, dtype)).term(tree)
+        term = _TermWriter(given, dtypes, COMPUTED.get(dtype, dtype)).term(tree)
     except _NoText:
         return None
     if term.kind != "number" or _PLAIN.fullmatch(term.text):  # an operand itself is not copied
@@ -151,7 +151,7 @@ class _Term:
     value: Any = None  # of a constant: 0.5, "tanh"
 
 
-class _Writer:
+class _TermWriter:
     """Writes expressions in the names of arrays as C text."""
 
     def __init__(self, given: Mapping[str, Any], dtypes: dict[str, str], dtype: str) -> None:

@@ -16,8 +16,8 @@ from functools import lru_cache
 
 from adjoint.core.errors import TableError, did_you_mean
 from adjoint.elements import variants
+from adjoint.elements.c_types import COMPLEX, REAL
 from adjoint.elements.functions import FUNCTIONS, SCALARS, VECTORS, text_of
-from adjoint.elements.numbers import COMPLEX, REAL
 from adjoint.elements.variants import Arguments
 from adjoint.table import FAMILIES
 from adjoint.table.rows import Row, is_reference
@@ -90,7 +90,7 @@ def check(row: Row) -> Iterator[str]:
                 yield f"{row.place('c').of(text)}: c: there is no {text!r}"
             continue
         try:
-            _Parser(row, kind, text).whole()
+            _ElementParser(row, kind, text).whole()
         except TableError as error:
             yield str(error)
 
@@ -115,7 +115,7 @@ _LONGEST, _DEEPEST = 2000, 40
 _COUNTS = {**VECTORS, **SCALARS, "__builtin_inf": 0}
 
 
-class _Parser:
+class _ElementParser:
     """Reads one text; knows of each part whether it is a real or a whole number."""
 
     def __init__(self, row: Row, kind: str, text: str) -> None:

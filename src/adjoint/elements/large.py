@@ -20,7 +20,7 @@ from adjoint.c_kernels.element_loops import LARGE, STORED, ElementLoop, kind_of
 from adjoint.core.dtypes import NAMES, OF
 from adjoint.core.promotion import NUMBERS, element
 from adjoint.elements import functions, language
-from adjoint.elements.numbers import suffix as suffix_of
+from adjoint.elements.c_types import suffix as suffix_of
 from adjoint.table.rows import Row
 
 __all__ = [

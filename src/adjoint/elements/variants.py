@@ -15,8 +15,8 @@ import numpy as np
 
 from adjoint.c_kernels.special_functions import MOST
 from adjoint.core.powers import falling_power
+from adjoint.elements.c_types import BITS, C_TYPES, REAL, literal, wrapped
 from adjoint.elements.functions import INVERSE_POWERS, MISH_DERIVATIVES, POLYGAMMAS
-from adjoint.elements.numbers import BITS, C_TYPES, REAL, literal, wrapped
 
 Arguments = Mapping[str, Any]
 

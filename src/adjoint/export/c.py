@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.compiler.arena import ALIGNMENT, nbytes
 from adjoint.compiler.c import plain
 from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, STATUS
-from adjoint.compiler.definitions import Library, define
-from adjoint.compiler.memory import ALIGNMENT, nbytes
+from adjoint.compiler.definitions import RoutineDefinition, define
 from adjoint.compiler.plan import Operand
 from adjoint.compiler.program import Code
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import changed
-from adjoint.elements.numbers import C_TYPES, literal
+from adjoint.elements.c_types import C_TYPES, literal
 from adjoint.graph.ir import GraphError, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace
@@ -63,7 +63,7 @@ def c(
             "export.c: the gradient of a while_loop keeps all its turns, however many there are, "
             "and exported code has no memory of its own; use scan, or fori_loop with known bounds"
         )
-    text, header = _Writer(program, identifier(name or target.stem, "f")).texts()
+    text, header = _SourceWriter(program, identifier(name or target.stem, "f")).texts()
     target.write_text(f'#include "{target.stem}.h"\n{text}')
     beside = target.with_suffix(".h")
     beside.write_text(header)
@@ -73,11 +73,11 @@ def c(
 def _without_routine(node: Node, is_part: bool) -> Callable[..., Any] | None:
     """An operator in terms of smaller ones, where only a routine of ours computes it whole."""
     found = define(node) if node.op.row.decompose else None
-    is_ours = isinstance(found, Library) and found.ours is not None
+    is_ours = isinstance(found, RoutineDefinition) and found.ours is not None
     return binding.decomposition(node.op.row) if is_ours else None
 
 
-class _Writer:
+class _SourceWriter:
     """Writes the two files of one program."""
 
     def __init__(self, program: Code, name: str) -> None:

@@ -1,7 +1,7 @@
 """Functions as graphs of their own: eval_shape, make_graph, closure_convert, linear_transpose.
 
-A function that is closed has its graph, and the tensors from outside that a derivative may go
-through, as arguments: `close`.
+`stage_function` makes a graph of a function. Tensors from outside through which a derivative may
+pass become further inputs of the graph.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class OnLists:
         return leaves
 
 
-def close(function: Callable[[Flat], Flat], examples: Sequence[Any]) -> tuple[Graph, Flat]:
+def stage_function(function: Callable[[Flat], Flat], examples: Sequence[Any]) -> tuple[Graph, Flat]:
     """The graph of a function of tensors like the examples, and the tensors that it closes over.
 
     Those are the graph's last inputs.
@@ -103,7 +103,7 @@ def closure_convert(
     """
     tensors, structure = _examples(example_args)
     flat = OnLists("closure_convert", fun, structure)
-    graph, outside = close(flat, tensors)
+    graph, outside = stage_function(flat, tensors)
     count = len(example_args)
 
     def converted(*args: Any) -> Any:
@@ -133,7 +133,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
     """
     given, structure = _examples(primals)
     flat, count = OnLists("linear_transpose", fun, structure), len(given)
-    graph, outside = close(flat, given)
+    graph, outside = stage_function(flat, given)
     pair = differentiate(graph, wrt=range(count), recompute="everything")
     if any(i < count for i in pair.captured_inputs) or pair.captured_outputs:
         raise GradError(

@@ -61,7 +61,7 @@ def _listed(output: Any) -> list[Any]:
     return list(output) if isinstance(output, (tuple, list)) else [output]
 
 
-class _Returned:
+class _ReturnedTensors:
     """The result of a function, with places for its tensors."""
 
     def __init__(self, output: Any, context: FunctionContext) -> None:
@@ -100,7 +100,7 @@ def _forward(
             for a in args
         ]
         output, context = _run_forward(function, lifted, keywords)
-        returned = _Returned(output, context)
+        returned = _ReturnedTensors(output, context)
         inner.graph.outputs = [inner.value(o) for o in _listed(output) if isinstance(o, Tensor)]
     if any(on_level(t) for t, _ in inner.constants.values()):
         return None, None

@@ -119,7 +119,7 @@ class _Retrace(TraceLevel):
         return self.value(result) if isinstance(result, Tensor) else result
 
 
-class _Tape(GradLevel):
+class _TraceTape(GradLevel):
     """Reverse mode that knows the values of a trace which it has passed, and their edges."""
 
     halved = True
@@ -162,7 +162,7 @@ class _Joint(_Retrace):
 
     def forward(self, wanted: Sequence[int]) -> None:
         """Run the source, with variables at the wanted positions of its inputs."""
-        self.tape = _Tape(self)
+        self.tape = _TraceTape(self)
 
         def run(*variables: Any) -> tuple[list[Any], None]:
             given: list[Any] = list(self.inputs)
@@ -263,7 +263,7 @@ def differentiate(
         outputs = [o.value.value for o in joint.pull.outputs if o is not None]
         results = joint.backward(outputs)
         cut = joint.cut(results)
-        kept = cut.choose(joint.keepable(), recompute)
+        kept = cut.kept_values(joint.keepable(), recompute)
         # Kept temporaries are outputs of f, so df takes gradients for them too: it can then be
         # differentiated itself.
         known = {*joint.graph.inputs, *joint.outputs}

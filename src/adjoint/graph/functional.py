@@ -5,7 +5,7 @@ found by walking the path of views backwards: a view with all elements of its so
 the row's reverse formula, the others by `select_scatter` and its like; then the base's other views
 are taken again.
 
-Memory is imagined: see `layouts.py`.
+Memory is imagined: see `strides.py`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from adjoint.core.errors import InplaceError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
-from adjoint.graph.layouts import seen, view_of
+from adjoint.graph.strides import seen, view_of
 from adjoint.homes import derive
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator

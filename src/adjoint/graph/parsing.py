@@ -55,7 +55,7 @@ def parse(text: str, constants: dict[str, Any] | None = None) -> Graph:
             _refuse(statement, f"only `{_IMPORT}` and one function belong here")
     if len(functions) != 1:
         raise ParseError(f"parse: the text must define one function, it defines {len(functions)}")
-    graph = _Parser(_comments(text), constants or {}).graph(functions[0])
+    graph = _GraphParser(_comments(text), constants or {}).graph(functions[0])
     return _guarded(functions[0], lambda: verify(graph))
 
 
@@ -125,7 +125,7 @@ def parse_type(text: str) -> Type:
     return Type(shape, named(LONG[match["dtype"]]), bool(match["grad"]))
 
 
-class _Parser:
+class _GraphParser:
     """Makes a graph from a function's syntax tree."""
 
     def __init__(self, comments: dict[int, str], constants: dict[str, Any]) -> None:

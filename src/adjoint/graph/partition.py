@@ -37,7 +37,7 @@ class Cut:
         self.joint, self.inputs, self.outputs = joint, inputs, outputs
         self.required = _required(_needed(joint, set(), results), set(grads), results)
 
-    def choose(self, keepable: set[Value], recompute: Any) -> list[Value]:
+    def kept_values(self, keepable: set[Value], recompute: Any) -> list[Value]:
         """The values that the backward half takes from the forward half, in order."""
         if recompute == "nothing":
             return self.floor(keepable)
@@ -61,7 +61,7 @@ class Cut:
         """The choice that computes least again and keeps at most `limit` bytes of temporaries."""
         smallest: list[Value] = []
         for mode in ("nothing", "auto", "everything"):
-            kept = self.choose(keepable, mode)
+            kept = self.kept_values(keepable, mode)
             temporaries = sum(size_of(v) for v in kept if v not in self.inputs)
             if temporaries <= limit:
                 return kept

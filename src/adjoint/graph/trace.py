@@ -27,7 +27,7 @@ from adjoint.core.layouts import Layout, strided
 from adjoint.core.shapes import Spec
 from adjoint.core.source_lines import user_line, warn
 from adjoint.core.state import current
-from adjoint.graph import custom, defaults, functional, layouts, typing
+from adjoint.graph import custom, defaults, functional, strides, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
 from adjoint.graph.mutated_arguments import Written
 from adjoint.graph.numbers import ArrayTensor, NumberTensor
@@ -196,13 +196,13 @@ class TraceLevel(Level):
         if op.schema.is_view:
             self._attach(op, values, out)
         elif kind is None:
-            layouts.note_order(op, values, out)
+            strides.note_order(op, values, out)
         return out
 
     def _attach(self, op: Operator, values: list[Any], out: Any) -> None:
         for source in values:
             if self.owns(source):
-                if op.name == "reshape" and layouts.copies(op, source, values):
+                if op.name == "reshape" and strides.copies(op, source, values):
                     return
                 views.link(op, source, out, tuple(v for v in values if v is not source))
                 return
@@ -241,14 +241,14 @@ class TraceLevel(Level):
         )
 
     def strides(self, tensor: Tensor) -> tuple[int, ...]:
-        found = layouts.seen(tensor)
+        found = strides.seen(tensor)
         return tuple([s // found.dtype.itemsize for s in found.strides])
 
     def storage_offset(self, tensor: Tensor) -> int:
-        return layouts.seen(tensor).offset
+        return strides.seen(tensor).offset
 
     def is_contiguous(self, tensor: Tensor) -> bool:
-        return bool(layouts.seen(tensor).array().flags.c_contiguous)
+        return bool(strides.seen(tensor).array().flags.c_contiguous)
 
     def layout(self, tensor: Tensor) -> Layout:
         return strided

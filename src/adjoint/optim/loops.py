@@ -19,10 +19,21 @@ import adjoint
 from adjoint import ops
 from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.c.printer import printed
-from adjoint.compiler.loops import FIRST, LAST, ROW, For, Kernel, Let, Load, Place, Statement, Store
+from adjoint.compiler.loop_programs import (
+    FIRST,
+    LAST,
+    ROW,
+    ForLoop,
+    Let,
+    Load,
+    LoopProgram,
+    Place,
+    Statement,
+    Store,
+)
 from adjoint.core.dtypes import OF
 from adjoint.elements import functions, language
-from adjoint.elements.numbers import C_TYPES, literal
+from adjoint.elements.c_types import C_TYPES, literal
 from adjoint.graph.ir import Value
 from adjoint.toolchain import background, build
 
@@ -107,8 +118,8 @@ def source(
         body.append(_statement(node, names, c_type))
     for target, value in zip([arrays[0], *arrays[2:]], graph.outputs, strict=True):
         body.append(Store(Place(target, variable(ROW)), names[value]))
-    loop = For(ROW, (FIRST,), (LAST,), body, vector=True)
-    piece = Kernel("piece", 0, [*loads[: len(present)], loop])
+    loop = ForLoop(ROW, (FIRST,), (LAST,), body, vector=True)
+    piece = LoopProgram("piece", 0, [*loads[: len(present)], loop])
     places = {v: k for k, v in enumerate((numbers, *arrays))}
     objects = ", ".join(f"DATA(objects, {places[v]})" for v in piece.pointers)
     text = printed(piece, piece.name) + _UPDATE.format(objects=objects)

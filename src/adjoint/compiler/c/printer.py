@@ -10,7 +10,7 @@ from typing import Any
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.body import calls
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     ABOVE,
     BLOCK,
     FIRST,
@@ -21,26 +21,26 @@ from adjoint.compiler.loops import (
     VECTOR,
     Cell,
     Check,
-    For,
+    ForLoop,
     Guard,
-    Kernel,
     Let,
     Load,
     Local,
+    LoopProgram,
     Place,
     Position,
     Reset,
     Room,
-    Scope,
     Select,
     Statement,
+    StatementBlock,
     Store,
     Take,
     Total,
     may_repeat,
 )
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.numbers import C_TYPES
+from adjoint.elements.c_types import C_TYPES
 from adjoint.graph.ir import Value
 
 _WIDEST = 16  # elements of a vector
@@ -51,13 +51,13 @@ _OWN = {
 }  # fmt: skip
 
 
-def printed(kernel: Kernel, name: str, sizes: Sequence[str] = ()) -> str:
+def printed(kernel: LoopProgram, name: str, sizes: Sequence[str] = ()) -> str:
     """The C function of a kernel, whose last arguments are the open sizes."""
     return _Printer(kernel, sizes).function(name)
 
 
 class _Printer:
-    def __init__(self, kernel: Kernel, sizes: Sequence[str]) -> None:
+    def __init__(self, kernel: LoopProgram, sizes: Sequence[str]) -> None:
         self.kernel, self.sizes = kernel, sizes
         self.names = {v: f"p{k}" for k, v in enumerate(kernel.pointers)}
         self.taken = 0  # words of the memory of open size
@@ -99,15 +99,15 @@ class _Printer:
     def block(self, statements: Sequence[Statement]) -> list[str]:
         lines: list[str] = []
         for statement in statements:
-            if isinstance(statement, For):
+            if isinstance(statement, ForLoop):
                 lines += self.loop(statement)
-            elif isinstance(statement, Scope):
+            elif isinstance(statement, StatementBlock):
                 lines += ["{", *_indented(self.block(statement.body)), "}"]
             else:
                 lines.append(self.line(statement))
         return lines
 
-    def loop(self, loop: For) -> list[str]:
+    def loop(self, loop: ForLoop) -> list[str]:
         name = _name(loop.variable)
         low, high = self.ends("LARGER", loop.low), self.ends("SMALLER", loop.high)
         if loop.variable == LANE and not _may_be_turned(loop):
@@ -133,7 +133,7 @@ class _Printer:
             return self.in_lanes(loop, low, high)
         return [vectors, *turns(low, high)] if loop.vector else turns(low, high)
 
-    def in_lanes(self, loop: For, low: str, high: str) -> list[str]:
+    def in_lanes(self, loop: ForLoop, low: str, high: str) -> list[str]:
         """A loop of unknown length in whole vectors. The last one overlaps the one before: elements
         are computed twice, and enter sums once. Sums have one accumulator for each lane.
 
@@ -211,7 +211,7 @@ class _Printer:
                 return f"{c_type} {name}{size}{'' if start is None else f' = {start}'};"
             case Position(variable, text, positions):
                 return f"const long {_name(variable)} = {text.format(*map(self.index, positions))};"
-            case For() | Scope():
+            case ForLoop() | StatementBlock():
                 raise AssertionError("these have lines of their own")
 
     def room(self, room: Room) -> str:
@@ -263,7 +263,7 @@ class _Printer:
         return " + ".join(terms) or "0"
 
 
-def _is_once(loop: For) -> bool:
+def _is_once(loop: ForLoop) -> bool:
     """Whether a loop has one turn, whoever calls."""
     low, high = loop.low[-1], loop.high[-1]
     return len(loop.low) == 1 and type(low) is type(high) is int and high == low + 1
@@ -276,9 +276,11 @@ def _is_turned_by_gcc(stride: int) -> bool:
     return type(stride) is int and stride > 4 and stride & (stride - 1) != 0
 
 
-def _may_be_turned(loop: For) -> bool:
+def _may_be_turned(loop: ForLoop) -> bool:
     """Whether a loop along rows only moves numbers of memory: gcc may run along columns instead."""
-    if any(isinstance(s, (For, Take)) or (isinstance(s, Let) and calls(s.text)) for s in loop.body):
+    if any(
+        isinstance(s, (ForLoop, Take)) or (isinstance(s, Let) and calls(s.text)) for s in loop.body
+    ):
         return False
     places = [s.place for s in loop.body if isinstance(s, (Load, Store))]
     return not any(isinstance(p.value, Local) and len(p.address.terms) > 1 for p in places)
@@ -288,7 +290,7 @@ def _hidden(stride: int) -> str:
     return f'long stride{stride} = {stride}; __asm__("" : "+r"(stride{stride}));'
 
 
-def _has_lanes(loop: For) -> bool:
+def _has_lanes(loop: ForLoop) -> bool:
     """Whether a loop of open length is written as whole vectors. Bytes are not: gcc puts vectors
     of a loop into registers of one size, so they want 64 turns at once, and it arranges that. Nor
     are loops without functions that run once, or that gather: a rest of single elements is soon
@@ -303,7 +305,7 @@ def _has_lanes(loop: For) -> bool:
     return bool(loop.totals) or (may_repeat(loop) and not bytes_)
 
 
-def _lanes(loop: For) -> int:
+def _lanes(loop: ForLoop) -> int:
     """How many elements of a loop make vectors. In rows as many as fit into one, but for wide
     numbers beside narrow ones: gcc puts all vectors of a loop into registers of one size. Functions
     have narrow numbers of their own (a quotient of floats), so one long loop has the most.
@@ -313,7 +315,7 @@ def _lanes(loop: For) -> int:
     return _WIDEST // 2 if wide and FIRST not in loop.low else _WIDEST
 
 
-def _taken(loop: For, cells: dict[str, Cell], counts: str) -> list[Statement]:
+def _taken(loop: ForLoop, cells: dict[str, Cell], counts: str) -> list[Statement]:
     """The statements of a loop with other accumulators, which take only what `counts` in."""
     found: list[Statement] = []
     for statement in loop.body:

@@ -8,15 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from adjoint.compiler.c.scope import (
-    Scope,
-    Table,
+    CScope,
+    SizeTable,
     copied,
     inner_start,
     row_bytes,
 )
 from adjoint.compiler.c.tapes import AGAIN
 from adjoint.compiler.plan import Nested, Operand, Remake
-from adjoint.elements.numbers import C_TYPES
+from adjoint.elements.c_types import C_TYPES
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Value
 
@@ -24,38 +24,38 @@ from adjoint.graph.ir import Value
 class Regions:
     """Writes loops over time and branches; `steps` writes the steps of a plan."""
 
-    def __init__(self, table: Table, steps: Callable[[Scope, Sequence[int]], str]) -> None:
+    def __init__(self, table: SizeTable, steps: Callable[[CScope, Sequence[int]], str]) -> None:
         self.table, self.steps = table, steps
 
-    def text(self, scope: Scope, step: Nested, number: int) -> str:
+    def text(self, scope: CScope, step: Nested, number: int) -> str:
         write = {"scan": self._scan, "while_loop": self._while, "cond": self._branch}
         return write[step.node.op.name](scope, step, number)
 
-    def _inner(self, scope: Scope, number: int, name: str) -> Scope:
+    def _inner(self, scope: CScope, number: int, name: str) -> CScope:
         """The scope of a graph of a region; its arena follows those of the region's others."""
         layout = scope.layout
         known = inner_start(layout, number, name)
         start = self.table.number(layout, (number, name), known)
         base, prefix = f"({scope.base} + {start})", f"{scope.prefix}{number}{name}_"
         inner = layout.inner[number][name]
-        return Scope(inner, base, self.table, scope.tapes, dict(scope.places), prefix)
+        return CScope(inner, base, self.table, scope.tapes, dict(scope.places), prefix)
 
-    def place(self, scope: Scope, operand: Operand | Value) -> str:
+    def place(self, scope: CScope, operand: Operand | Value) -> str:
         """Where an operand of a region is that has run."""
         if isinstance(operand, Operand):
             return f"(char *){scope.operand(operand)}"
         return scope.place(operand)
 
-    def _bind(self, inner: Scope, values: Sequence[Value], given: Sequence[str]) -> None:
+    def _bind(self, inner: CScope, values: Sequence[Value], given: Sequence[str]) -> None:
         inner.places.update(zip(values, given, strict=True))
 
-    def _share_tapes(self, scope: Scope, values: Sequence[Value], operands: Sequence[Any]) -> None:
+    def _share_tapes(self, scope: CScope, values: Sequence[Value], operands: Sequence[Any]) -> None:
         """Let a region know the tapes that it is given: how many turns they have."""
         for value, operand in zip(values, operands, strict=True):
             if isinstance(operand, Operand) and operand.value in scope.tapes:
                 scope.tapes[value] = scope.tapes[operand.value]
 
-    def _given(self, scope: Scope, step: Nested) -> tuple[list[str], list[str]]:
+    def _given(self, scope: CScope, step: Nested) -> tuple[list[str], list[str]]:
         """Pointers to the operands of a region; a number is written to memory of its own."""
         lines, found = [], []
         for number, operand in enumerate(step.operands):
@@ -65,7 +65,7 @@ class Regions:
             found.append(self.place(scope, operand if value is None else value))
         return lines, found
 
-    def _scan(self, scope: Scope, step: Nested, number: int) -> str:
+    def _scan(self, scope: CScope, step: Nested, number: int) -> str:
         constants, start, xs, length, backwards = step.node.args
         counts = len(constants), len(start), len(xs)
         inner = self._inner(scope, number, "body")
@@ -77,7 +77,10 @@ class Regions:
         ends = counts[0] + counts[1]
         for value, place in zip(graph.inputs[ends:], given[ends:], strict=True):
             inner.places[value] = f"({place} + {t} * {row_bytes(value.shape, value)})"
-        again = [_Again(self, scope, r, self._inner(scope, number, r.name)) for r in step.remakes]
+        again = [
+            _RecomputedCarries(self, scope, r, self._inner(scope, number, r.name))
+            for r in step.remakes
+        ]
         for turns in again:
             inner.places |= {
                 v: turns.rows[x] for v, x in zip(graph.inputs[ends:], xs) if x in turns.rows
@@ -97,7 +100,7 @@ class Regions:
         }
         s = f"s{inner.prefix}"
         head = f"for (long {s} = 0; {s} < {count}; {s}++) {{\n"
-        loop = _Turns(self, scope, inner, step, carry, rows)
+        loop = _Carries(self, scope, inner, step, carry, rows)
         lines += loop.declare(given[counts[0] : ends])
         lines.append(f"{head}const long {t} = {f'{count} - 1 - {s}' if backwards else s};\n")
         for turns in again:
@@ -110,12 +113,12 @@ class Regions:
     def _tapes(self, step: Nested) -> list[Value]:
         return [v for v in step.node.outputs if UNKNOWN in v.shape]
 
-    def grown(self, scope: Scope, value: Value, turns: str, most: str) -> str:
+    def grown(self, scope: CScope, value: Value, turns: str, most: str) -> str:
         """See to it that a tape has room for some turns; without memory the call fails."""
         tape, size = scope.tape(value), row_bytes(value.shape[1:], value)
         return f"if (has_no_room({tape}, {turns}, {most}, {size})) {{ *status = 1; return; }}\n"
 
-    def _while(self, scope: Scope, step: Nested, number: int) -> str:
+    def _while(self, scope: CScope, step: Nested, number: int) -> str:
         first, constants, start, _ = step.node.args
         counts = len(first), len(constants), len(start)
         condition = self._inner(scope, number, "condition")
@@ -128,7 +131,7 @@ class Regions:
         self._bind(inner, graph.inputs[: counts[1]], given[constant])
         self._share_tapes(scope, graph.inputs[: counts[1]], step.operands[constant])
         carry = graph.inputs[counts[1] :]
-        loop = _Turns(self, scope, inner, step, carry, {})
+        loop = _Carries(self, scope, inner, step, carry, {})
         lines += loop.declare(given[counts[0] + counts[1] :])
         self._bind(condition, asked.graph.inputs[counts[0] :], [inner.places[v] for v in carry])
         turn, shift, most = (f"{letter}{inner.prefix}" for letter in ("s", "shift", "most"))
@@ -154,7 +157,13 @@ class Regions:
         return "{\n" + "".join(lines) + "}\n"
 
     def _kept(
-        self, scope: Scope, tapes: list[Value], names: list[str], turn: str, shift: str, most: str
+        self,
+        scope: CScope,
+        tapes: list[Value],
+        names: list[str],
+        turn: str,
+        shift: str,
+        most: str,
     ) -> list[str]:
         """Keep the carry of a turn, if it is one of those that are kept: Note [Thinned tapes]."""
         is_kept = f"!({turn} & ((1L << {shift}) - 1))"
@@ -170,7 +179,7 @@ class Regions:
                 lines.append(f"__builtin_memcpy({row}, {name}, {size});\n")
         return [*lines, "}\n"]
 
-    def _branch(self, scope: Scope, step: Nested, number: int) -> str:
+    def _branch(self, scope: CScope, step: Nested, number: int) -> str:
         lines, given = self._given(scope, step)
         held = f"((unsigned char *){given[0]})[0]"
         parts = []
@@ -187,7 +196,7 @@ class Regions:
         return "{\n" + "".join(lines) + "}\n"
 
 
-class _Turns:
+class _Carries:
     """The carried values of a loop over time.
 
     A turn reads where `c…` points, and writes to one of two buffers, or to the row of an output
@@ -195,7 +204,7 @@ class _Turns:
     """
 
     def __init__(
-        self, regions: Regions, scope: Scope, inner: Scope, step: Nested,
+        self, regions: Regions, scope: CScope, inner: CScope, step: Nested,
         carry: Sequence[Value], rows: dict[int, str],
     ) -> None:  # fmt: skip
         self.regions, self.scope, self.inner, self.step = regions, scope, inner, step
@@ -264,10 +273,10 @@ class _Turns:
         return lines
 
 
-class _Again:
+class _RecomputedCarries:
     """The carries of a while_loop for a scan over them; those not kept are computed again."""
 
-    def __init__(self, regions: Regions, scope: Scope, remake: Remake, inner: Scope) -> None:
+    def __init__(self, regions: Regions, scope: CScope, remake: Remake, inner: CScope) -> None:
         self.regions, self.scope, self.inner = regions, scope, inner
         loop = remake.loop
         self.tapes = [v for v in loop.node.outputs if UNKNOWN in v.shape]
@@ -276,7 +285,7 @@ class _Again:
         for value, operand in zip(inputs, given, strict=False):
             inner.places[value] = regions.place(scope, operand)
         step = replace(loop, carried=remake.carried)
-        self.turns = _Turns(regions, scope, inner, step, inputs[len(given) :], {})
+        self.turns = _Carries(regions, scope, inner, step, inputs[len(given) :], {})
         self.rows = dict(zip(self.tapes, self.turns.names, strict=True))  # and where they will be
         self.name = inner.prefix
 
@@ -334,7 +343,7 @@ class _Again:
         ]
 
 
-def _most_kept(scope: Scope, values: list[Value]) -> str:
+def _most_kept(scope: CScope, values: list[Value]) -> str:
     """How many carries of a loop may be kept."""
     size = sum(row_bytes(v.shape[1:], v) for v in values)
     return f"most_kept({scope.tape(values[0])}, {size})"

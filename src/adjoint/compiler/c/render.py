@@ -15,14 +15,15 @@ from typing import Any
 from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.accumulators import ACCUMULATORS, DECLARED
 from adjoint.compiler.affine import row_major
+from adjoint.compiler.arena import THREADS, ProgramLayout
 from adjoint.compiler.c.printer import printed
 from adjoint.compiler.c.regions import Regions
 from adjoint.compiler.c.scope import (
     ARENA,
     LIBRARY,
     STATUS,
-    Scope,
-    Table,
+    CScope,
+    SizeTable,
     copied,
 )
 from adjoint.compiler.c.tapes import TAPE_DECLARED
@@ -34,13 +35,12 @@ from adjoint.compiler.c.threads import (
     sharing,
 )
 from adjoint.compiler.definitions import Put
-from adjoint.compiler.loops import Kernel, Total
-from adjoint.compiler.memory import THREADS, Layout
+from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.nests import Nest
-from adjoint.compiler.plan import Call, Callback, Nested, Operand
+from adjoint.compiler.plan import Callback, Nested, Operand, RoutineCall
 from adjoint.compiler.sweeps import Sweep
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.numbers import C_TYPES
+from adjoint.elements.c_types import C_TYPES
 from adjoint.graph.ir import Value
 
 # Compilers take more than linear time for long functions:
@@ -53,7 +53,7 @@ AWAKE = 1 << 18  # and where a larger step of the program has woken them
 class Renderer:
     """Writes the functions of one program."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: SizeTable) -> None:
         self.table = table
         self.functions: dict[str, str] = {}  # text, but for the name, -> name
         self.totals: dict[str, str] = {}  # the same of those that join accumulators, …
@@ -61,14 +61,14 @@ class Renderer:
         self.apart: set[str] = set()  # texts of functions that stay functions
         self.parts: list[str] = []  # functions of some of the steps of a long segment
 
-    def function(self, kernel: Kernel) -> str:
+    def function(self, kernel: LoopProgram) -> str:
         """The name of the function of a kernel; those that do the same share one."""
         text = printed(kernel, "NAME", self.table.sizes)
         if kernel.rereads:  # as part of another, gcc 12 forgets that nobody writes what it reads
             self.apart.add(text)
         return self.functions.setdefault(text, kernel.name)
 
-    def segment(self, scope: Scope, numbers: Sequence[int]) -> str:
+    def segment(self, scope: CScope, numbers: Sequence[int]) -> str:
         """The body of a function that runs steps; if they are long, functions of its own do."""
         opening = f"{{\n{_OPENING}{scope.table.opening()}"
         parts, lines = [""], 0
@@ -86,23 +86,23 @@ class Renderer:
             calls.append(f"  {name}(p);\n")
         return f"{{\n{''.join(calls)}}}\n"
 
-    def steps(self, scope: Scope, numbers: Sequence[int]) -> str:
+    def steps(self, scope: CScope, numbers: Sequence[int]) -> str:
         return "".join(self._step(scope, n) for n in numbers)
 
-    def _step(self, scope: Scope, number: int) -> str:
+    def _step(self, scope: CScope, number: int) -> str:
         step = scope.layout.steps[number]
         if isinstance(step, Nest):
             return self._nest(scope, step, number)
         if isinstance(step, Sweep):
             return self._sweep(scope, step, number)
-        if isinstance(step, Call):
+        if isinstance(step, RoutineCall):
             return _writer(scope, step).text()
         assert isinstance(step, Nested)
         return Regions(self.table, self.steps).text(scope, step, number)
 
     # -- nests ------------------------------------------------------------------------------------
 
-    def _nest(self, scope: Scope, nest: Nest, number: int) -> str:
+    def _nest(self, scope: CScope, nest: Nest, number: int) -> str:
         """The kernel of a nest, or the first of its versions that is for the sizes at hand."""
         text = self._kernel(scope, nest, number, scope.layout.kernels[number])
         for version in reversed(scope.layout.versions[number]):
@@ -110,7 +110,7 @@ class Renderer:
             text = f"if ({holds}) {self._kernel(scope, nest, number, version.kernel)}else {text}"
         return text
 
-    def _kernel(self, scope: Scope, nest: Nest, number: int, made: Kernel) -> str:
+    def _kernel(self, scope: CScope, nest: Nest, number: int, made: LoopProgram) -> str:
         name = self.function(made)
         lines = self._bases(scope, nest)
         largest = scope.layout.largest
@@ -138,17 +138,17 @@ class Renderer:
         lines += self._totals(scope, made, "threads" if parallel else "1", stride)
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
-    def _sharing(self, made: Kernel, name: str) -> str:
+    def _sharing(self, made: LoopProgram, name: str) -> str:
         """The name of the function by which threads share the rows of a kernel."""
         text = sharing(made, name, self.table.sizes)
         return self.shared.setdefault(text, f"{name}_shared")
 
-    def _call(self, name: str, scope: Scope, made: Kernel, given: Sequence[str]) -> str:
+    def _call(self, name: str, scope: CScope, made: LoopProgram, given: Sequence[str]) -> str:
         """A call of a function of the arrays of a kernel, of more, and of the open sizes."""
         arrays = [scope.operand(Operand(v, n, v.shape, ())) for v, n in made.pointers.items()]
         return f"{name}({', '.join([*arrays, *given, *self.table.sizes])});"
 
-    def _totals(self, scope: Scope, made: Kernel, threads: str, apart: str) -> list[str]:
+    def _totals(self, scope: CScope, made: LoopProgram, threads: str, apart: str) -> list[str]:
         """Join the accumulators of threads, `apart` from each other."""
         lines, offset = [], 0
         for total, count in made.partials:
@@ -160,7 +160,7 @@ class Renderer:
             offset += count
         return lines
 
-    def _bases(self, scope: Scope, nest: Nest) -> list[str]:
+    def _bases(self, scope: CScope, nest: Nest) -> list[str]:
         """C text for the arrays that puts start from."""
         plan = scope.layout.plan
         lines = []
@@ -177,7 +177,7 @@ class Renderer:
 
     # -- sweeps -----------------------------------------------------------------------------------
 
-    def _sweep(self, scope: Scope, sweep: Sweep, number: int) -> str:
+    def _sweep(self, scope: CScope, sweep: Sweep, number: int) -> str:
         """Blocks of rows: each thread has a share of them, a room for what steps hand on, and its
         own sums, which are added in the order of threads.
         """
@@ -190,7 +190,7 @@ class Renderer:
         begin: list[str] = []
         each: list[str] = []
         for place, step in enumerate(sweep.steps):
-            if isinstance(step, Call):
+            if isinstance(step, RoutineCall):
                 each.append(_swept_call(inner, sweep, step))
                 continue
             made = sweep.kernels[place]
@@ -225,14 +225,16 @@ class Renderer:
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
 
-def _writer(scope: Scope, call: Call, targets: list[str] | None = None) -> routine_calls.CallWriter:
+def _writer(
+    scope: CScope, call: RoutineCall, targets: list[str] | None = None
+) -> routine_calls.CallWriter:
     pointers = [scope.operand(o) for o in call.operands]
     if targets is None:
         targets = [scope.pointer(v) if scope.holds(v) else "0" for v in call.node.outputs]
     return routine_calls.CallWriter(call, pointers, targets)
 
 
-def _swept_call(scope: Scope, sweep: Sweep, call: Call) -> str:
+def _swept_call(scope: CScope, sweep: Sweep, call: RoutineCall) -> str:
     """Products for the rows of one block."""
     a, b, out = routine_calls.matrices(call)
     value = call.node.output
@@ -248,7 +250,7 @@ def _swept_call(scope: Scope, sweep: Sweep, call: Call) -> str:
     return writer.rows_of_product(a, b, result, "low", "high - low")
 
 
-def _swept_sum(scope: Scope, sweep: Sweep, value: Value) -> list[str]:
+def _swept_sum(scope: CScope, sweep: Sweep, value: Value) -> list[str]:
     """A product over all rows: the sum of the threads' parts, of those that had rows."""
     c_type = C_TYPES[value.dtype.name]
     part = f"(({c_type} *)(room + t * {sweep.room}L + {sweep.places[value]}))"
@@ -265,14 +267,14 @@ def _swept_sum(scope: Scope, sweep: Sweep, value: Value) -> list[str]:
     ]
 
 
-def _started(made: Kernel, into: str) -> Iterator[str]:
+def _started(made: LoopProgram, into: str) -> Iterator[str]:
     """Let the accumulators of a thread begin."""
     for total, count, target in _accumulators(made, into):
         begin = ACCUMULATORS[total.kind].start(total.c_type)
         yield f"for (long k = 0; k < {count}; k++) {target} = {begin};"
 
 
-def _merged(made: Kernel, into: str, block: str) -> Iterator[str]:
+def _merged(made: LoopProgram, into: str, block: str) -> Iterator[str]:
     """Add the accumulators of one block to those of its thread."""
     pairs = zip(_accumulators(made, into), _accumulators(made, block), strict=True)
     for (total, count, target), (_, _, one) in pairs:
@@ -282,7 +284,7 @@ def _merged(made: Kernel, into: str, block: str) -> Iterator[str]:
         yield f"for (long k = 0; k < {count}; k++) {{ {body} }}"
 
 
-def _accumulators(made: Kernel, pointer: str) -> Iterator[tuple[Total, int, str]]:
+def _accumulators(made: LoopProgram, pointer: str) -> Iterator[tuple[Total, int, str]]:
     """The accumulators of a kernel, how many each has, and number k of them as C text."""
     offset = 0
     for total, count in made.partials:
@@ -290,13 +292,13 @@ def _accumulators(made: Kernel, pointer: str) -> Iterator[tuple[Total, int, str]
         offset += count
 
 
-def _is_little(made: Kernel, largest: Any) -> str:
+def _is_little(made: LoopProgram, largest: Any) -> str:
     """Whether one thread does it, which with open sizes each call decides."""
     many = f" || {made.partial} > {shaping.MOST_PARTIAL}" if is_open(made.partial) else ""
     return f"{made.work} < ({largest} < {PARALLEL} ? {PARALLEL} : {AWAKE}){many}"
 
 
-def _stride(made: Kernel) -> int:
+def _stride(made: LoopProgram) -> int:
     """From the accumulators of one thread to those of the next."""
     return made.scratch if is_open(made.partial) else made.partial
 
@@ -304,7 +306,7 @@ def _stride(made: Kernel) -> int:
 _STACK = 1 << 14  # accumulators that fit on the stack
 
 
-def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
+def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
     """Runs of native steps as C functions, with callbacks between them.
 
     Also the names of the functions in order, a `Callback` standing for itself.

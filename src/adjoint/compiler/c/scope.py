@@ -7,27 +7,29 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler.memory import Layout
+from adjoint.compiler.arena import ProgramLayout
 from adjoint.compiler.plan import Operand
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
-from adjoint.elements.numbers import C_TYPES, literal
+from adjoint.elements.c_types import C_TYPES, literal
 from adjoint.graph.ir import Value
 
 ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # places in the block of arguments
 FIRST = 4  # where the arrays begin
 
 
-class Table:
+class SizeTable:
     """The numbers that a program with open sizes is given: the sizes, and what depends on them in
     ways that only the memory plan knows.
     """
 
     def __init__(self, symbols: int) -> None:
         self.sizes = [f"size{k}" for k in range(symbols)]
-        self.offsets: dict[tuple[int, Any], tuple[int, Layout]] = {}  # by layout and value or step
+        self.offsets: dict[
+            tuple[int, Any], tuple[int, ProgramLayout]
+        ] = {}  # by layout and value or step
 
-    def number(self, layout: Layout, what: Any, known: int) -> str:
+    def number(self, layout: ProgramLayout, what: Any, known: int) -> str:
         """Where something begins in its arena, as C text."""
         if not self.sizes:
             return str(known)
@@ -56,7 +58,7 @@ class Table:
         return "  " + "\n  ".join([f"const long *const z = p[{SIZES}];", *lines]) + "\n"
 
 
-def inner_start(layout: Layout, number: int, name: str) -> int:
+def inner_start(layout: ProgramLayout, number: int, name: str) -> int:
     """Where the arena of a graph of a region begins, behind those of the region's others."""
     start = layout.starts[number]
     for before, each in layout.inner[number].items():
@@ -67,12 +69,12 @@ def inner_start(layout: Layout, number: int, name: str) -> int:
 
 
 @structure
-class Scope:
+class CScope:
     """Where the values of one plan are, as C expressions of type char *."""
 
-    layout: Layout
+    layout: ProgramLayout
     base: str  # the arena of the plan
-    table: Table
+    table: SizeTable
     tapes: dict[Value, int]  # and their places in the block of arguments
     places: dict[Value, str] = field(default_factory=dict)  # of what is not in the arena
     prefix: str = ""  # of names, for plans inside one another

@@ -25,7 +25,7 @@ LEAST = 16  # carries that are kept however large they are
 AGAIN = 64  # turns that a scan keeps while it computes some again
 
 
-class Tape(ctypes.Structure):
+class CarryTape(ctypes.Structure):
     """The memory of a value that has one turn of a loop after another: it grows as the loop runs,
     and stays for the next call.
     """

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.loops import Kernel, Total
+from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.numbers import C_TYPES
+from adjoint.elements.c_types import C_TYPES
 
 
-def own_arguments(made: Kernel, partial: str, scratch: str, status: str = "status") -> list[str]:
+def own_arguments(
+    made: LoopProgram, partial: str, scratch: str, status: str = "status"
+) -> list[str]:
     """What a kernel is given beside its arrays and rows: accumulators, a word for errors, memory of
     open size.
     """
@@ -23,12 +25,12 @@ def own_arguments(made: Kernel, partial: str, scratch: str, status: str = "statu
     return [text for wanted, text in asked if wanted]
 
 
-def own_memory(made: Kernel) -> str:
+def own_memory(made: LoopProgram) -> str:
     """Where the memory of open size of a kernel begins: behind its accumulators, if they are so."""
     return f"scratch + {made.partial}" if is_open(made.partial) else "scratch"
 
 
-def sharing(made: Kernel, name: str, sizes: Sequence[str]) -> str:
+def sharing(made: LoopProgram, name: str, sizes: Sequence[str]) -> str:
     """The function NAME by which threads share the rows of a kernel in equal parts; if there is
     little to do, one of them has them all. It says how many there were.
     """

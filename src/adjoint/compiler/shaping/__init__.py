@@ -16,14 +16,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from adjoint.compiler.loops import FIRST, LANE, For, Kernel, ends_early
+from adjoint.compiler.loop_programs import FIRST, LANE, ForLoop, LoopProgram, ends_early
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.bands import make_bands
 from adjoint.compiler.shaping.building import build_loops, divisor
 from adjoint.compiler.shaping.bytes import widen_bytes
 from adjoint.compiler.shaping.draft import Draft, NotTurned, Turned
-from adjoint.compiler.shaping.rows import SHORT, choose_rows, keep_rows, share_rows, short_of
+from adjoint.compiler.shaping.row_axes import SHORT, choose_rows, keep_rows, share_rows, short_of
 from adjoint.compiler.shaping.split_calls import call_apart
 from adjoint.compiler.shaping.totals import narrow_totals
 from adjoint.compiler.shaping.trimming import cut_loops, pad_short, tile
@@ -50,12 +50,12 @@ KNOWN = 128  # the largest size of a first call that has a version of its own
 def kernel(
     plan: Plan, nest: Nest, name: str, turned: Turned | None = None,
     *, most: Most = _NONE, assumes: bool = False, known: Most = _NONE,
-) -> Kernel:  # fmt: skip
+) -> LoopProgram:  # fmt: skip
     """The loop program of a nest, for all open sizes or for those that are at most as given; or, if
     it `assumes` that, for those alone in which its conditions change in the same order; or for
     those of which some are `known`.
     """
-    draft = Draft(plan, nest, Kernel(name, 1, known=known), turned, most, assumes)
+    draft = Draft(plan, nest, LoopProgram(name, 1, known=known), turned, most, assumes)
     if turned is not None:
         draft.kernel.turned = frozenset(turned.values)
     for change in PASSES:
@@ -69,11 +69,11 @@ def kernel(
 class Version:
     """Another loop program of a nest, for sizes of which some numbers are at least 0."""
 
-    kernel: Kernel
+    kernel: LoopProgram
     where: tuple[int, ...]
 
 
-def versions(plan: Plan, nest: Nest, general: Kernel) -> tuple[Kernel, list[Version]]:
+def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram, list[Version]]:
     """The loop program of a nest for long open sizes; and those for sizes of which one is short
     while there are many others, and for sizes in the order that they have in the example.
     """
@@ -106,7 +106,7 @@ def versions(plan: Plan, nest: Nest, general: Kernel) -> tuple[Kernel, list[Vers
     return general, found
 
 
-def _known(nest: Nest, general: Kernel) -> dict[int, int]:
+def _known(nest: Nest, general: LoopProgram) -> dict[int, int]:
     """The short open sizes of the first call, if they say how long a loop is: then it has no rest,
     strides are known, and totals of a few elements are written out. Elements that are made each by
     itself, and take long, gain from that where there are very few.
@@ -115,7 +115,7 @@ def _known(nest: Nest, general: Kernel) -> dict[int, int]:
     light = sum(member.statements for member in nest.members) <= _LIGHT
     most = KNOWN if totals or light else SHORT - 1
     short = {number: size for number, size in enumerate(first()) if size <= KNOWN}
-    loops = [s for s in general.statements() if isinstance(s, For)]
+    loops = [s for s in general.statements() if isinstance(s, ForLoop)]
     inner = [s for s in loops if FIRST not in s.low and (totals or s.vector)]
     ends = [n for s in inner for n in s.high]
     if totals and len(nest.members) == 1:  # an accumulator for each row, side by side

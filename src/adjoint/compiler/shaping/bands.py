@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler import loops
+from adjoint.compiler import loop_programs
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.body import Body
 from adjoint.compiler.definitions import Prefix, Put
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     Cell,
     Check,
     Guard,
@@ -51,7 +51,7 @@ def _band(draft: Draft, number: int) -> Band:
     fixed = depth if len(draft.nest.members) > 1 or draft.turned is not None else 0
     band.space = with_known(loop.space, draft.kernel.known)
     if draft.kernel.known:
-        band.body = [loops.with_known_sizes(s, draft.kernel.known) for s in band.body]
+        band.body = [loop_programs.with_known_sizes(s, draft.kernel.known) for s in band.body]
         band.writes = {v: a.with_known(draft.kernel.known) for v, a in band.writes.items()}
     band.axes = joined_axes(band.space, positions_of(band), member.reduced, fixed)
     cut_axes(draft, band)
@@ -69,7 +69,7 @@ def _turn(band: Band, turned: Turned, depth: int) -> None:
     def move(place: Place) -> Place:
         return replace(place, address=there(place.value, place.address))
 
-    band.body = loops.relocated(band.body, move)
+    band.body = loop_programs.relocated(band.body, move)
     band.writes = {v: there(v, a) for v, a in band.writes.items()}
 
 
@@ -77,7 +77,7 @@ def _total(plan: Plan, node: Node, name: str) -> Total:
     definition = plan.definitions[node]
     c_type = "double" if node.output.dtype.is_floating_point else "long long"
     running = isinstance(definition, Prefix)
-    start = loops.start(definition.kind, c_type, running=running)
+    start = loop_programs.start(definition.kind, c_type, running=running)
     return Total(node, definition.kind, name, c_type, start)
 
 
@@ -103,7 +103,7 @@ def _ends(plan: Plan, band: Band, body: Body) -> Iterator[Statement]:
 
 def positions_of(band: Band) -> list[Affine]:
     """Everything that depends on where in the space a band is."""
-    found = [p for s in band.body for p in loops.positions(s)]
+    found = [p for s in band.body for p in loop_programs.positions(s)]
     return [*found, *band.writes.values()]
 
 

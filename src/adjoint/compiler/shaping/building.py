@@ -7,29 +7,29 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler import loops
+from adjoint.compiler import loop_programs
 from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.definitions import Prefix, Put, Reduction
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     BLOCK,
     FIRST,
     LANE,
     LAST,
     ROW,
     Cell,
-    For,
+    ForLoop,
     Place,
     Position,
     Reset,
     Room,
-    Scope,
     Statement,
+    StatementBlock,
     Store,
     Take,
 )
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.draft import Axis, Band, Draft
-from adjoint.compiler.shaping.rows import best_axis
+from adjoint.compiler.shaping.row_axes import best_axis
 from adjoint.core.symbolic_sizes import is_open, with_known
 from adjoint.graph.ir import Node
 
@@ -53,11 +53,11 @@ def build_loops(draft: Draft) -> None:
         inner = [*rooms, *_row_indices(draft)]
         for band in draft.bands:
             inner.append(_scope(draft, band))
-        made.body.append(For(ROW, (FIRST,), (LAST,), inner))
+        made.body.append(ForLoop(ROW, (FIRST,), (LAST,), inner))
 
 
-def _scope(draft: Draft, band: Band) -> Scope:
-    return Scope(_inside(draft, band), extents(band))
+def _scope(draft: Draft, band: Band) -> StatementBlock:
+    return StatementBlock(_inside(draft, band), extents(band))
 
 
 def extents(band: Band) -> dict[int, tuple[int, int]]:
@@ -72,8 +72,8 @@ def _row_loop(draft: Draft, band: Band) -> list[Statement]:
     return [*before, _rows(axis, _inside(draft, band))]
 
 
-def _rows(axis: Axis, body: list[Statement], **more: Any) -> For:
-    return For(axis.variable, (FIRST, 0), (LAST, axis.size), body, cuts=axis.cuts, **more)
+def _rows(axis: Axis, body: list[Statement], **more: Any) -> ForLoop:
+    return ForLoop(axis.variable, (FIRST, 0), (LAST, axis.size), body, cuts=axis.cuts, **more)
 
 
 def _straight(draft: Draft, band: Band) -> list[Statement]:
@@ -85,12 +85,12 @@ def _straight(draft: Draft, band: Band) -> list[Statement]:
     return [*before, along, *after]
 
 
-def _in_blocks(draft: Draft, rooms: Sequence[Statement]) -> For:
+def _in_blocks(draft: Draft, rooms: Sequence[Statement]) -> ForLoop:
     """Blocks of rows, in which vectors run along the rows."""
     inner: list[Statement] = list(rooms)
     for band in draft.bands:
         inner.append(_scope(draft, band))
-    return For(BLOCK, (FIRST,), (LAST,), inner, step=draft.block)
+    return ForLoop(BLOCK, (FIRST,), (LAST,), inner, step=draft.block)
 
 
 def _row_indices(draft: Draft) -> list[Statement]:
@@ -131,12 +131,12 @@ def _combined(
     """The loops over kept axes enclose the loops over reduced ones, these the one of vectors."""
     axis = band.axes[vector]
 
-    def along(body: list[Statement], **more: Any) -> For:
+    def along(body: list[Statement], **more: Any) -> ForLoop:
         if draft.block:
             place = Position(axis.variable, "{0} + {1}", (variable(BLOCK), variable(LANE)))
-            wanted = [place] if loops.depends(body, axis.variable) else []
-            return For(LANE, (0,), ("lanes",), [*wanted, *body], **more)
-        return For(axis.variable, (0,), (axis.size,), body, cuts=axis.cuts, **more)
+            wanted = [place] if loop_programs.depends(body, axis.variable) else []
+            return ForLoop(LANE, (0,), ("lanes",), [*wanted, *body], **more)
+        return ForLoop(axis.variable, (0,), (axis.size,), body, cuts=axis.cuts, **more)
 
     if not band.combines:
         return _around(band, [*kept, *reduced], [along(list(band.body), vector=True)])
@@ -179,7 +179,7 @@ def _unrolled(band: Band, axes: Sequence[int], body: list[Statement]) -> list[St
     """The turns of loops over some axes, one after the other."""
     for k in reversed(axes):
         axis = band.axes[k]
-        body = [For(axis.variable, (turn,), (turn + 1,), body) for turn in range(axis.size)]
+        body = [ForLoop(axis.variable, (turn,), (turn + 1,), body) for turn in range(axis.size)]
     return body
 
 
@@ -238,5 +238,5 @@ def _around(band: Band, axes: Sequence[int], inner: list[Statement]) -> list[Sta
     """Loops over some axes around statements."""
     for k in reversed(axes):
         axis = band.axes[k]
-        inner = [For(axis.variable, (0,), (axis.size,), inner, cuts=axis.cuts)]
+        inner = [ForLoop(axis.variable, (0,), (axis.size,), inner, cuts=axis.cuts)]
     return inner

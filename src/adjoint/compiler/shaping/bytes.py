@@ -12,24 +12,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from adjoint.compiler.affine import variable
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     LANE,
-    For,
+    ForLoop,
     Let,
     Load,
     Local,
     Place,
     Position,
     Room,
-    Scope,
     Select,
     Statement,
+    StatementBlock,
     Store,
     depends,
     overwrites,
 )
 from adjoint.compiler.shaping.draft import Draft
-from adjoint.elements.numbers import BITS
+from adjoint.elements.c_types import BITS
 
 _BYTES = frozenset(c_type for c_type, bits in BITS.items() if bits == 8)
 _WIDE = 8  # bytes of a wide number, at most
@@ -63,29 +63,29 @@ class _Widening:
         for statement in statements:
             if isinstance(statement, Room) and statement.count and statement.c_type in _BYTES:
                 statement = replace(statement, c_type=self.wide)
-            if isinstance(statement, For) and statement.variable == LANE:
+            if isinstance(statement, ForLoop) and statement.variable == LANE:
                 found.append(self.along(statement))
                 continue
-            if isinstance(statement, (For, Scope)):
+            if isinstance(statement, (ForLoop, StatementBlock)):
                 statement.body = self.block(statement.body)
             found.append(statement)
         return found
 
-    def along(self, loop: For) -> Statement:
+    def along(self, loop: ForLoop) -> Statement:
         """A loop of rows, with copies of its bytes before it and after it."""
         apart = loop.vector and not overwrites(loop.body)
         before: list[Statement] = []
         after: list[Statement] = []
 
-        def copy(around: _Around, *statements: Statement) -> For:
+        def copy(around: _Around, *statements: Statement) -> ForLoop:
             body = around([*statements])
             places = [s for s in loop.body if isinstance(s, Position)]
             wanted = [p for p in places if depends(body, p.variable)]
-            return For(LANE, loop.low, loop.high, [*wanted, *body])
+            return ForLoop(LANE, loop.low, loop.high, [*wanted, *body])
 
         def changed(statements: Sequence[Statement], around: _Around) -> Iterator[Statement]:
             for statement in statements:
-                if isinstance(statement, For):
+                if isinstance(statement, ForLoop):
                     inside = _inside(statement, around)
                     yield replace(statement, body=[*changed(statement.body, inside)])
                 elif isinstance(statement, (Load, Store)) and _is_of_block(statement):
@@ -103,7 +103,7 @@ class _Widening:
                     yield statement
 
         loop = replace(loop, body=[*changed(loop.body, lambda body: body)])
-        return Scope([*before, loop, *after]) if before else loop
+        return StatementBlock([*before, loop, *after]) if before else loop
 
     def array(self, before: list[Statement]) -> Place:
         """A new array with an element for each row of a block."""
@@ -122,7 +122,7 @@ class _Widening:
         return replace(statement, place=place)
 
 
-def _inside(loop: For, around: _Around) -> _Around:
+def _inside(loop: ForLoop, around: _Around) -> _Around:
     """Other statements in the place of those of a loop."""
     return lambda body: around([replace(loop, body=body)])
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from adjoint.compiler.affine import variable
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     LANE,
     Check,
     Leaf,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from adjoint.compiler.affine import Affine, Rows, row_major, variable
+from adjoint.compiler.affine import Affine, RowShape, row_major, variable
 from adjoint.compiler.definitions import Prefix, Reduction
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     LANE,
-    Kernel,
     Local,
+    LoopProgram,
     Place,
     Statement,
     Total,
 )
 from adjoint.compiler.nests import Member, Nest
-from adjoint.compiler.plan import Loop, Plan
+from adjoint.compiler.plan import FusedLoop, Plan
 from adjoint.core.records import record, structure
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Value
@@ -55,7 +55,7 @@ class Band:
     space: Shape = ()  # of its loop
 
     @property
-    def loop(self) -> Loop:
+    def loop(self) -> FusedLoop:
         return self.member.loop
 
     @property
@@ -67,7 +67,7 @@ class Band:
 class Turned:
     """Values of which a block of rows lies turned: an element of one row, that of the next row."""
 
-    values: dict[Value, Rows]
+    values: dict[Value, RowShape]
     width: int  # rows of a block
 
     def address(self, value: Value, address: Affine, space: Shape, depth: int) -> Affine:
@@ -88,7 +88,7 @@ class Draft:
 
     plan: Plan
     nest: Nest
-    kernel: Kernel
+    kernel: LoopProgram
     turned: Turned | None = None  # what it finds turned: then vectors run along rows
     most: Mapping[int, int] = field(default_factory=dict)  # what open sizes are at most
     assumes: bool = False  # whether it is only for sizes in the order that they have in the example

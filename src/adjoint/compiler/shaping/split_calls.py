@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     PIECE,
-    For,
+    ForLoop,
     Let,
     Load,
     Local,
     Place,
     Room,
-    Scope,
     Select,
     Statement,
+    StatementBlock,
     Store,
     overwrites,
     used,
@@ -42,18 +42,18 @@ def _apart(statements: Sequence[Statement], piece: int = 0) -> list[Statement]:
     """The same, in a loop that is cut into pieces of so many elements already; 0: it is not."""
     found: list[Statement] = []
     for statement in statements:
-        if isinstance(statement, For) and statement.vector:
+        if isinstance(statement, ForLoop) and statement.vector:
             found += _split(statement, piece) or [statement]
             continue
-        if isinstance(statement, (For, Scope)):
-            step = statement.step if isinstance(statement, For) else 0
-            is_cut = isinstance(statement, For) and statement.variable == PIECE
+        if isinstance(statement, (ForLoop, StatementBlock)):
+            step = statement.step if isinstance(statement, ForLoop) else 0
+            is_cut = isinstance(statement, ForLoop) and statement.variable == PIECE
             statement.body = _apart(statement.body, step if is_cut else 0)
         found.append(statement)
     return found
 
 
-def _split(loop: For, piece: int) -> list[Statement] | None:
+def _split(loop: ForLoop, piece: int) -> list[Statement] | None:
     """The calls of a loop, then the rest; None where that gains nothing, or is not allowed."""
     first = _before_calls(loop.body)
     if first is None or not (piece or _is_long(loop)) or overwrites(loop.body):
@@ -75,7 +75,7 @@ def _split(loop: For, piece: int) -> list[Statement] | None:
     ends = (begin + Affine(_PIECE), *loop.high)
     for part in (calls, others):
         part.low, part.high = (begin,), ends
-    return [For(PIECE, loop.low, loop.high, [*rooms, calls, others], step=_PIECE)]
+    return [ForLoop(PIECE, loop.low, loop.high, [*rooms, calls, others], step=_PIECE)]
 
 
 def _before_calls(statements: Sequence[Statement]) -> list[Statement] | None:
@@ -99,7 +99,7 @@ def _before_calls(statements: Sequence[Statement]) -> list[Statement] | None:
     return None
 
 
-def _is_long(loop: For) -> bool:
+def _is_long(loop: ForLoop) -> bool:
     """Whether a loop can be cut, and has turns enough; of open length it may have."""
     low, high = loop.low[-1], loop.high[-1]
     if loop.step != 1 or loop.variable < 0 or isinstance(low, (str, Affine)):

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     LANE,
     PIECE,
     Cell,
-    For,
+    ForLoop,
     Room,
-    Scope,
     Statement,
+    StatementBlock,
     Take,
     Total,
 )
@@ -45,7 +45,7 @@ def _narrowed(
 ) -> list[Statement]:
     found: list[Statement] = []
     for place, statement in enumerate(statements):
-        if isinstance(statement, (For, Scope)):
+        if isinstance(statement, (ForLoop, StatementBlock)):
             statement.body = _narrowed(statement.body, totals, most)
         total = totals.get(statement.name) if isinstance(statement, Room) else None
         if total is not None and total.start != "-0.0":
@@ -72,9 +72,9 @@ def _counts(statements: Sequence[Statement], total: Total, around: int) -> Itera
     for statement in statements:
         if isinstance(statement, Take) and statement.cell.name == total.name:
             yield around
-        elif isinstance(statement, Scope):
+        elif isinstance(statement, StatementBlock):
             yield from _counts(statement.body, total, around)
-        elif isinstance(statement, For):
+        elif isinstance(statement, ForLoop):
             low, high = statement.low[-1], statement.high[-1]
             known = isinstance(low, int) and isinstance(high, int)
             turns = -(-(high - low) // statement.step) if known else _MANY
@@ -94,11 +94,11 @@ def _counts(statements: Sequence[Statement], total: Total, around: int) -> Itera
 def _retype(statements: Sequence[Statement], total: Total) -> None:
     """Let the vectors of loops know that an accumulator is a float."""
     for statement in statements:
-        if isinstance(statement, For):
+        if isinstance(statement, ForLoop):
             statement.totals = tuple(
                 replace(t, c_type="float") if t.name == total.name else t for t in statement.totals
             )
-        if isinstance(statement, (For, Scope)):
+        if isinstance(statement, (ForLoop, StatementBlock)):
             _retype(statement.body, total)
 
 
@@ -106,12 +106,18 @@ def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> No
     """Cut the loop of vectors that feeds an accumulator, and perhaps others, into pieces with short
     sums.
     """
-    if isinstance(statement, Scope) or (isinstance(statement, For) and not statement.vector):
+    if isinstance(statement, StatementBlock) or (
+        isinstance(statement, ForLoop) and not statement.vector
+    ):
         for inner in statement.body:
             _shorten(inner, total, totals)
         return
-    names = [t.name for t in statement.totals] if isinstance(statement, For) else []
-    if not isinstance(statement, For) or total.name not in names or not totals.keys() >= {*names}:
+    names = [t.name for t in statement.totals] if isinstance(statement, ForLoop) else []
+    if (
+        not isinstance(statement, ForLoop)
+        or total.name not in names
+        or not totals.keys() >= {*names}
+    ):
         return
     sums = [t for t in statement.totals if not ACCUMULATORS[t.kind].chooses]
     pieces = {t.name: replace(t, name=f"{t.name}f", c_type="float") for t in sums}
@@ -124,7 +130,7 @@ def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> No
     low, v = variable(PIECE), statement.variable
     ends = (low + Affine(_FEW * _FLOATS), *statement.high)
     inner_totals = tuple(pieces.get(t.name, t) for t in statement.totals)
-    inner = For(v, (low,), ends, body, vector=True, totals=inner_totals)
+    inner = ForLoop(v, (low,), ends, body, vector=True, totals=inner_totals)
     statement.variable, statement.step, statement.vector = PIECE, _FEW * _FLOATS, False
     statement.totals = ()
     rooms = [Room("float", p.name, start=p.start) for p in pieces.values()]

@@ -7,36 +7,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler import loops
+from adjoint.compiler import loop_programs
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.body import calls
 from adjoint.compiler.definitions import Reduction
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     ABOVE,
     FIRST,
     LANE,
     LAST,
     LEFT,
     VECTOR,
-    For,
-    Kernel,
+    ForLoop,
     Let,
     Load,
     Local,
+    LoopProgram,
     Place,
     Position,
     Room,
-    Scope,
     Select,
     Statement,
+    StatementBlock,
     Store,
     Take,
 )
 from adjoint.compiler.shaping.building import extents
 from adjoint.compiler.shaping.draft import WHOLE, Draft
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.numbers import C_TYPES, suffix
+from adjoint.elements.c_types import C_TYPES, suffix
 
 _PADDED = 64  # up to this size a loop is run in whole vectors
 _HEAVY = 32  # statements of a loop whose last elements are not run one by one
@@ -54,10 +54,10 @@ def cut_loops(draft: Draft) -> None:
 def _cut(statements: list[Statement], bounds: dict[int, tuple[int, int]]) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
-        if isinstance(statement, Scope):
-            found.append(Scope(_cut(statement.body, bounds | statement.bounds)))
+        if isinstance(statement, StatementBlock):
+            found.append(StatementBlock(_cut(statement.body, bounds | statement.bounds)))
             continue
-        if not isinstance(statement, For):
+        if not isinstance(statement, ForLoop):
             found.append(statement)
             continue
         known = [n for n in statement.high if not isinstance(n, str)]
@@ -76,7 +76,7 @@ def _cut(statements: list[Statement], bounds: dict[int, tuple[int, int]]) -> lis
             )
             found.append(part)
     if any(isinstance(s, (Select, Load)) for s in found):
-        return loops.within(found, bounds)
+        return loop_programs.within(found, bounds)
     return found
 
 
@@ -96,11 +96,11 @@ def tile(draft: Draft) -> None:
     if not any(p.coefficient(i) == 1 and int(p.coefficient(j)) > WHOLE for p in places):
         return
     wide = 4 * _TILE
-    along = For(j, (variable(LEFT),), (variable(LEFT) + Affine(wide), columns.size), band.body)
+    along = ForLoop(j, (variable(LEFT),), (variable(LEFT) + Affine(wide), columns.size), band.body)
     along.vector = True
-    across = For(i, (variable(ABOVE),), (variable(ABOVE) + Affine(_TILE), LAST), [along])
-    right = For(LEFT, (0,), (columns.size,), [across], step=wide)
-    draft.kernel.body = [For(ABOVE, (FIRST,), (LAST,), [right], step=_TILE)]
+    across = ForLoop(i, (variable(ABOVE),), (variable(ABOVE) + Affine(_TILE), LAST), [along])
+    right = ForLoop(LEFT, (0,), (columns.size,), [across], step=wide)
+    draft.kernel.body = [ForLoop(ABOVE, (FIRST,), (LAST,), [right], step=_TILE)]
 
 
 def pad_short(draft: Draft) -> None:
@@ -116,13 +116,15 @@ def _is_short(size: Any) -> bool:
     return not is_open(size) and 1 < size <= _PADDED
 
 
-def _padded(statements: list[Statement], kernel: Kernel) -> list[Statement]:
+def _padded(statements: list[Statement], kernel: LoopProgram) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
-        if isinstance(statement, (For, Scope)):
+        if isinstance(statement, (ForLoop, StatementBlock)):
             statement.body = _padded(statement.body, kernel)
-        padded = _in_whole_vectors(statement, kernel.rows) if isinstance(statement, For) else None
-        if isinstance(statement, For) and padded is not None:
+        padded = (
+            _in_whole_vectors(statement, kernel.rows) if isinstance(statement, ForLoop) else None
+        )
+        if isinstance(statement, ForLoop) and padded is not None:
             kernel.whole |= FIRST in statement.low
             found.append(padded)
         else:
@@ -130,7 +132,7 @@ def _padded(statements: list[Statement], kernel: Kernel) -> list[Statement]:
     return found
 
 
-def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
+def _in_whole_vectors(loop: ForLoop, rows: int) -> ForLoop | StatementBlock | None:
     """Vectors that overlap; or copies of what is read, with elements of no meaning behind them, and
     then whole vectors.
     """
@@ -150,7 +152,7 @@ def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
     if any(s.cell.address is not None for s in takes) or (takes and loop.low[0] != FIRST):
         return None
     ways = [ACCUMULATORS[s.kind] for s in takes]
-    overlaps = size > WHOLE and loops.may_repeat(loop)
+    overlaps = size > WHOLE and loop_programs.may_repeat(loop)
     if overlaps and all(way.sums or way.chooses for way in ways):
         return _overlapping(loop, size)
     if not called or not all(way.sums for way in ways):
@@ -160,8 +162,8 @@ def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
     inside: list[Statement] = []
     after: list[Statement] = []
 
-    def each(low: int, high: int, body: list[Statement]) -> For:
-        return For(v, (low,), (high,), body)
+    def each(low: int, high: int, body: list[Statement]) -> ForLoop:
+        return ForLoop(v, (low,), (high,), body)
 
     for statement in loop.body:
         if isinstance(statement, Load) and statement.place.address.terms:
@@ -184,10 +186,10 @@ def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
         else:
             inside.append(statement)
     vectors = replace(loop, low=(0,), high=(room,), body=inside, totals=())
-    return Scope([*before, vectors, *after])
+    return StatementBlock([*before, vectors, *after])
 
 
-def _overlapping(loop: For, size: int) -> For:
+def _overlapping(loop: ForLoop, size: int) -> ForLoop:
     """The last vector begins early enough to end with the loop: some elements are computed twice,
     which changes nothing, and enter sums once.
     """
@@ -206,7 +208,7 @@ def _overlapping(loop: For, size: int) -> For:
             statement = replace(statement, text=name)
         body.append(statement)
     along = replace(loop, variable=LANE, low=(0,), high=(wide,), body=body)
-    return For(VECTOR, (0,), (size,), [along], step=wide)
+    return ForLoop(VECTOR, (0,), (size,), [along], step=wide)
 
 
 def _are_narrow(statements: Sequence[Statement]) -> bool:
@@ -214,7 +216,7 @@ def _are_narrow(statements: Sequence[Statement]) -> bool:
     return all(s.c_type == "float" for s in statements if isinstance(s, (Load, Let)))
 
 
-def _type_of(loop: For, statement: Store | Take) -> str:
+def _type_of(loop: ForLoop, statement: Store | Take) -> str:
     """The type of what a statement writes."""
     if isinstance(statement, Take):
         return next(t.c_type for t in loop.totals if t.name == statement.cell.name)

@@ -33,7 +33,7 @@ from adjoint.compiler.kept_steps import keep_steps
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.program import Code, Program
 from adjoint.compiler.shaping import SHORT, SHORT_EXAMPLE
-from adjoint.compiler.symbolic.fitting import (
+from adjoint.compiler.symbolic.polynomials import (
     NotWhole,
     Opened,
     QuotientFits,
@@ -115,7 +115,7 @@ class Everywhere:
         return self.code.program(point)
 
 
-class Sizes:
+class DynamicSizes:
     """Which dimensions of a function's arguments are open, and the programs found for them."""
 
     def __init__(self, function: Callable[..., Any], dynamic: Any) -> None:

@@ -38,7 +38,7 @@ def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, ax
             f"{sorted(sizes) or 'no tensors'}"
         )
     turn = lambda values: [v.flip(d) for v, d in zip(values, dims, strict=True)]
-    steps = _Steps(fn, structure, dims, dress)
+    steps = _PairwiseScan(fn, structure, dims, dress)
     found = turn(steps.run(turn(tensors))) if reverse else steps.run(tensors)
     return dress.result(pytrees.unflatten(structure, found))
 
@@ -49,7 +49,7 @@ def _dim(tensor: Any, axis: int) -> int:
     return axis % tensor.ndim
 
 
-class _Steps:
+class _PairwiseScan:
     """The recursion: pairs of neighbours are combined, their running results found in the same way.
 
     Those are the results at odd places. Each even place combines the result before it with its own

@@ -12,16 +12,15 @@ from typing import Any
 from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.core.records import record
 from adjoint.graph.control.regions import register
-from adjoint.graph.control.replays import Again, without_resumes
+from adjoint.graph.control.replays import Redrawing, without_resumes
 from adjoint.graph.control.staging import (
     BranchLevel,
-    Call,
     Flat,
     FlatFunction,
     Paths,
+    RegionCall,
     batched_results,
     bind,
-    choose,
     floats,
     fronts_of,
     is_tracing,
@@ -35,6 +34,7 @@ from adjoint.graph.control.staging import (
     stage,
     type_of,
     type_of_output,
+    where_each,
 )
 from adjoint.graph.ir import Graph, Region, Type
 from adjoint.homes.levels import on_level
@@ -43,7 +43,7 @@ from adjoint.transforms.batch import BatchLevel
 
 
 @record
-class Cond(Call):
+class Cond(RegionCall):
     """operands: predicate, then what both branches get."""
 
     graphs: dict[str, Graph]  # "true", "false"
@@ -86,7 +86,7 @@ class Cond(Call):
         rest = primals[1:]
         places = [i for i in range(len(rest)) if wanted[i + 1]]
         present = [i for i, g in enumerate(grads) if g is not None]
-        turn = Again(self.before, tuple(kept))
+        turn = Redrawing(self.before, tuple(kept))
 
         def pulled(branch: FlatFunction) -> FlatFunction:
             def run(v: Flat) -> Flat:
@@ -125,7 +125,7 @@ def both_branches(predicate: Any, true: FlatFunction, false: FlatFunction, opera
     """A predicate that differs from sample to sample: run both, and choose."""
     chosen = true(shielded(predicate, operands))
     others = false(shielded(predicate.logical_not(), operands))
-    return choose(predicate, chosen, others)
+    return where_each(predicate, chosen, others)
 
 
 def cond_flat(

@@ -20,7 +20,7 @@ from adjoint.core.pytrees import TreeDef
 from adjoint.core.records import record
 from adjoint.core.shapes import show
 from adjoint.core.state import current
-from adjoint.graph.closures import close, conj
+from adjoint.graph.closures import conj, stage_function
 from adjoint.graph.control.arguments import arguments_of, tensors_like
 from adjoint.graph.control.staging import Flat, cut, pulled_back, pushed_forward, zeros
 from adjoint.graph.interpret import run_flat
@@ -188,9 +188,9 @@ class Unknown:
         """The tensors of what a user's function returned or was given."""
         return tensors_like(self.what, self.structure, tree, "x", "what a function returns")
 
-    def closed(self, fun: Callable[..., Any], x: Flat) -> tuple[FlatMap, Flat]:
+    def staged(self, fun: Callable[..., Any], x: Flat) -> tuple[FlatMap, Flat]:
         """A user's function of x and of the tensors that it closes over, and those tensors."""
-        graph, outside = close(lambda v: self.flat(fun(self.tree(v))), x)
+        graph, outside = stage_function(lambda v: self.flat(fun(self.tree(v))), x)
         for value, output in zip(x, graph.outputs, strict=True):
             if tuple(value.shape) != tuple(output.shape):
                 raise ShapeError(
@@ -226,7 +226,9 @@ class Unknown:
         if not current().levels:
             return Solver(run)
         try:
-            graph, captured = close(lambda v: run(v[:count], v[count:], []), [*outside, *b])
+            graph, captured = stage_function(
+                lambda v: run(v[:count], v[count:], []), [*outside, *b]
+            )
         except TraceError:  # a loop in Python that looks at values: it has its arguments alone
             return Solver(run)
         return Solver(lambda *groups: run_flat(graph, [*chain(*groups)]), captured)
@@ -257,7 +259,7 @@ def custom_linear_solve(
     """
     right, structure, dress = arguments_of("custom_linear_solve", b, "b")
     unknown = Unknown("custom_linear_solve", structure, dress)
-    apply, outside = unknown.closed(matvec, right)
+    apply, outside = unknown.staged(matvec, right)
     with no_grad():
         fixed = unknown.on_trees(apply, stop_gradient(outside))
         x, aux = unknown.found(solve, fixed, stop_gradient(right), has_aux)
@@ -297,7 +299,7 @@ def custom_root(
     """
     guess, structure, dress = arguments_of("custom_root", initial_guess, "initial_guess")
     unknown, size = Unknown("custom_root", structure, dress), len(guess)
-    function, outside = unknown.closed(f, guess)
+    function, outside = unknown.staged(f, guess)
     with no_grad():
         fixed = unknown.on_trees(function, stop_gradient(outside))
         x, aux = unknown.found(solve, fixed, stop_gradient(guess), has_aux)

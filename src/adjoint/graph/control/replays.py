@@ -21,9 +21,9 @@ from adjoint.core.records import record
 from adjoint.graph.control.regions import REGIONS, register
 from adjoint.graph.control.staging import (
     Back,
-    Call,
     Flat,
     FlatFunction,
+    RegionCall,
     batched_results,
     bind,
     floats,
@@ -48,7 +48,7 @@ from adjoint.transforms.batch import BatchLevel
 STATE = Type((STATE_BYTES,), dtypes.uint8)
 
 
-class Marker(Call):
+class Marker(RegionCall):
     """A region without operands and graphs, in its place among those that draw."""
 
     results: tuple[Type, ...] = ()
@@ -66,7 +66,7 @@ class Marker(Call):
     def push(self, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         raise AssertionError("a region without operands has no tangents")
 
-    def keeping(self) -> Call:
+    def keeping(self) -> RegionCall:
         return self
 
     def kept(self, results: Flat) -> Flat:
@@ -82,7 +82,7 @@ class Marker(Call):
 
 
 @record
-class State(Marker):
+class GeneratorState(Marker):
     """The state of a generator, None for the default one, where the graph runs."""
 
     generator: Any
@@ -107,7 +107,11 @@ class Resume(Marker):
 
 def read_state(generator: Any) -> Any:
     """The state of a generator, eager or traced."""
-    return bind(State(generator, {}), [])[0] if is_tracing() else drawing.read_state(generator)
+    return (
+        bind(GeneratorState(generator, {}), [])[0]
+        if is_tracing()
+        else drawing.read_state(generator)
+    )
 
 
 def resume() -> None:
@@ -119,7 +123,7 @@ def resume() -> None:
 
 
 @record
-class Replay(Call):
+class Replay(RegionCall):
     """operands: a state of each generator, then what the body gets."""
 
     graphs: dict[str, Graph]  # "body"
@@ -210,7 +214,7 @@ def replay(
 
 
 @record
-class Again:
+class Redrawing:
     """How a pass back runs a function once more: it draws from states that it had before."""
 
     generators: tuple[Any, ...]
@@ -235,11 +239,11 @@ class Rerun(Back):
     """
 
     graphs: dict[str, Graph]
-    call: Call
+    call: RegionCall
     before: tuple[Any, ...]
 
     @property
-    def run(self) -> Call:
+    def run(self) -> RegionCall:
         return self.call
 
     def kept(self, results: Flat) -> Flat:
@@ -248,7 +252,7 @@ class Rerun(Back):
     def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
         places = [i for i, is_wanted in enumerate(wanted) if is_wanted]
         present = [i for i, g in enumerate(grads) if g is not None]
-        call: Call = replace(self.call, graphs=self.graphs)  # type: ignore[type-var]
+        call: RegionCall = replace(self.call, graphs=self.graphs)  # type: ignore[type-var]
         count = len(primals)
 
         def some(inputs: Flat) -> Flat:

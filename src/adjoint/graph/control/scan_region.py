@@ -12,13 +12,13 @@ from typing import Any
 
 from adjoint.core.records import record
 from adjoint.graph.control.regions import register
-from adjoint.graph.control.replays import Again, Rerun, with_states
+from adjoint.graph.control.replays import Redrawing, Rerun, with_states
 from adjoint.graph.control.staging import (
     UNKNOWN,
     Back,
-    Call,
     Flat,
     Paths,
+    RegionCall,
     batched_results,
     bind,
     captured_first,
@@ -49,7 +49,7 @@ from adjoint.transforms.batch import BatchLevel
 Groups = tuple[Flat, Flat, Flat]  # constants, carry, rows
 
 
-class Loop(Call):
+class LoopCall(RegionCall):
     """A call whose operands are in three groups."""
 
     sizes: tuple[int, int, int]
@@ -67,7 +67,7 @@ class Loop(Call):
 
 
 @record
-class Scan(Loop):
+class Scan(LoopCall):
     """operands: constants, the carry at the start, and what is scanned."""
 
     graphs: dict[str, Graph]  # "body": constants, carry, x -> carry, y
@@ -94,7 +94,7 @@ class Scan(Loop):
     def push(self, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         b = self.sizes[1]
         made = self.graphs["body"].outputs[b:]
-        loop = Pushed(self.step, self.groups(primals), self.groups(tangents), floats(made))
+        loop = PushedLoop(self.step, self.groups(primals), self.groups(tangents), floats(made))
         results = scan_flat(
             loop.step, loop.constants, loop.start, loop.xs, self.length, self.backwards
         )
@@ -119,7 +119,7 @@ class Scan(Loop):
         return results[self.count - self.sizes[1] - len(self.generators) :]
 
     def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
-        turns = Turns(kept, self.generators, self.length, not self.backwards)
+        turns = LoopHistory(kept, self.generators, self.length, not self.backwards)
         return pull_loop(self.step, self.groups(primals), turns, grads, wanted)
 
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
@@ -175,7 +175,7 @@ def settle(
         carries = grown
 
 
-class Pushed:
+class PushedLoop:
     """A loop that computes tangents, too: its step, and what it starts with.
 
     Tangents stand behind what they are tangents of, those of constants and rows that have one, of
@@ -214,7 +214,7 @@ class Pushed:
 
 
 @record
-class Turns:
+class LoopHistory:
     """The turns of a loop that has run, for the loop back over them."""
 
     kept: Flat  # what the turns began with: the carries, then states of generators
@@ -223,7 +223,9 @@ class Turns:
     backwards: bool
 
 
-def pull_loop(step: Step, groups: Groups, turns: Turns, grads: Flat, wanted: list[bool]) -> Flat:
+def pull_loop(
+    step: Step, groups: Groups, turns: LoopHistory, grads: Flat, wanted: list[bool]
+) -> Flat:
     """Reverse mode of a loop: another one the other way round, over the carries that it kept.
 
     c̄ ← pull of the step at (constants, cᵢ, xᵢ) from (c̄, ȳᵢ); the gradients of the constants add
@@ -240,7 +242,7 @@ def pull_loop(step: Step, groups: Groups, turns: Turns, grads: Flat, wanted: lis
     def back(fixed: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
         bars, sums = carry[: len(q)], carry[len(q) :]
         x_in, c_in, states, y_bars = cut(x, len(xs), b, len(turns.generators), len(present))
-        turn, inputs = Again(turns.generators, tuple(states)), [*fixed, *c_in, *x_in]
+        turn, inputs = Redrawing(turns.generators, tuple(states)), [*fixed, *c_in, *x_in]
 
         def run(values: Flat) -> Flat:
             new, y = step(values[:a], values[a : a + b], values[a + b :])

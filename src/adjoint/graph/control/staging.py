@@ -158,7 +158,7 @@ class Back(ABC):
 
     @property
     @abstractmethod
-    def run(self) -> Call:
+    def run(self) -> RegionCall:
         """The call to run: it gives what `kept` takes."""
 
     @abstractmethod
@@ -170,13 +170,13 @@ class Back(ABC):
         """The gradient of each operand, None where not wanted; `kept` are results, then states."""
 
 
-class Call(Back):
+class RegionCall(Back):
     """One use of a region: its graphs and numbers; its operands come with every rule."""
 
     name: str
 
     @property
-    def run(self) -> Call:
+    def run(self) -> RegionCall:
         return self
 
     def draws(self) -> list[Any]:
@@ -202,7 +202,7 @@ class Call(Back):
         """Results and their tangents (None where zero)."""
 
     @abstractmethod
-    def keeping(self) -> Call:
+    def keeping(self) -> RegionCall:
         """The call that gives, behind the same results, what its `pull` needs of the run."""
 
     def halved(self) -> Back:
@@ -216,7 +216,7 @@ class Call(Back):
         """Results on a level of vmap."""
 
 
-def bind(call: Call, operands: Flat) -> Flat:
+def bind(call: RegionCall, operands: Flat) -> Flat:
     """Let the topmost transform among the operands carry out the call."""
     is_placed = bool(call.draws()) or not call.graphs
     level = _innermost() if is_placed else _carrying_out(operands)
@@ -247,7 +247,7 @@ def _carrying_out(operands: Flat) -> Any:
     return dispatch.enclosing(top) if dispatch.regions else top
 
 
-def _node(level: Any, call: Call, operands: Flat) -> Flat:
+def _node(level: Any, call: RegionCall, operands: Flat) -> Flat:
     if call.graphs:
         for generator in call.draws():
             drawn(generator, level, streams.read)
@@ -260,7 +260,7 @@ def _node(level: Any, call: Call, operands: Flat) -> Flat:
     return [level.lift(v) for v in node.outputs]
 
 
-def _forward(level: JvpLevel, call: Call, operands: Flat) -> Flat:
+def _forward(level: JvpLevel, call: RegionCall, operands: Flat) -> Flat:
     primals, tangents = [level.below(t) for t in operands], [level.tangent(t) for t in operands]
     with level.outside():
         if all(t is None for t in tangents):
@@ -280,7 +280,7 @@ def _frozen(tensor: Any) -> Any:
     return wrap(tensor.home, below, tensor.edge, companion)
 
 
-def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
+def _reverse(level: GradLevel, call: RegionCall, operands: Flat) -> Flat:
     primals = [_frozen(level.below(t)) for t in operands]
     edges = tuple(
         t.edge if level.owns(t) and t.is_differentiable_dtype() else None for t in operands
@@ -450,7 +450,7 @@ def spread(level: BatchLevel, values: Flat, has: Sequence[bool], wanted: Sequenc
     ]
 
 
-def choose(predicate: Any, chosen: Sequence[Any], others: Sequence[Any]) -> Flat:
+def where_each(predicate: Any, chosen: Sequence[Any], others: Sequence[Any]) -> Flat:
     """One by one, `chosen` where the predicate holds."""
     where = operators.packet("where")
     return [a if a is b else where(predicate, a, b) for a, b in zip(chosen, others, strict=True)]

@@ -15,9 +15,9 @@ from adjoint.graph.control.cond_region import any_truth, cond_flat, known_truth
 from adjoint.graph.control.regions import register
 from adjoint.graph.control.replays import with_states
 from adjoint.graph.control.scan_region import (
-    Loop,
-    Pushed,
-    Turns,
+    LoopCall,
+    LoopHistory,
+    PushedLoop,
     lifted_stacks,
     pull_loop,
     settle,
@@ -31,7 +31,6 @@ from adjoint.graph.control.staging import (
     batched_results,
     bind,
     check_alike,
-    choose,
     cut,
     fronts_of,
     is_tracing,
@@ -41,6 +40,7 @@ from adjoint.graph.control.staging import (
     shielded,
     spread,
     type_of_output,
+    where_each,
     zeros,
 )
 from adjoint.graph.facts import generators
@@ -51,7 +51,7 @@ from adjoint.transforms.batch import BatchLevel
 
 
 @record
-class While(Loop):
+class While(LoopCall):
     """operands: constants of the condition, constants of the body, the carry at the start."""
 
     graphs: dict[
@@ -86,7 +86,7 @@ class While(Loop):
             results = self.body(values, carry)
             return results[:b], results[b:]
 
-        loop = Pushed(step, (constants, start, []), (constants_t, start_t, []), [])
+        loop = PushedLoop(step, (constants, start, []), (constants_t, start_t, []), [])
 
         def pushed(values: Flat, carry: Flat) -> Flat:
             new, y = loop.step(values, carry, [])
@@ -136,7 +136,7 @@ class While(Loop):
             return new, carry
 
         wanted = [*[False] * a, *wanted[a:]]
-        turns = Turns(kept, self.generators, UNKNOWN, True)
+        turns = LoopHistory(kept, self.generators, UNKNOWN, True)
         return pull_loop(step, ([*first, *constants], start, []), turns, grads, wanted)
 
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
@@ -187,7 +187,7 @@ def _along(function: Callable[..., Any], predicate: Any, *values: Any) -> Any:
 
 
 def choose_along(predicate: Any, chosen: Any, other: Any) -> Any:
-    return choose(predicate, [chosen], [other])[0]
+    return where_each(predicate, [chosen], [other])[0]
 
 
 def shielded_along(predicate: Any, value: Any) -> Any:
@@ -257,7 +257,7 @@ def _while_eagerly(
         new, y = results[: len(start)], results[len(start) :]
         check_alike("while_loop", start, new, paths)
         kept.append([*carry, *y])
-        carry = new if known else choose(predicate, new, carry)
+        carry = new if known else where_each(predicate, new, carry)
     if not keep:
         return carry
     rows = kept or [_types_of_turn(body, constants, start)]

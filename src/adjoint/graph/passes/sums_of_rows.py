@@ -23,7 +23,7 @@ _LEAST = 32  # rows from which this pays; fewer are added in one loop, where the
 
 
 @record
-class Rows:
+class PaddedRows:
     """A value that is zero but for the rows from `low` to `high` of a dimension."""
 
     dim: int
@@ -72,7 +72,7 @@ def _terms(node: Node, outputs: set[Value]) -> Iterator[Value]:
             yield value
 
 
-def _rows(value: Value) -> Rows | None:
+def _rows(value: Value) -> PaddedRows | None:
     """The rows that are not zero of a value, if that is known."""
     if len(value.uses) > 1 or value.node is None:
         return None
@@ -88,7 +88,7 @@ def _rows(value: Value) -> Rows | None:
     known = all(type(n) is int for n in (low, high, value.shape[dim])) and step == 1
     if not known or not 0 <= low < high <= value.shape[dim]:
         return None
-    return Rows(dim, low, high, node.args[0])
+    return PaddedRows(dim, low, high, node.args[0])
 
 
 def _joined(rewriter: Rewriter, terms: Sequence[Value], like: Value) -> Value | None:

@@ -31,7 +31,7 @@ _COPIES = frozenset(("clone.default", "_to_copy.default"))  # in a memory format
 _LIKE = _COPIES | {f"{name}_like.default" for name in ("empty", "zeros", "ones", "full")}
 
 
-class Layout(NamedTuple):
+class StridedLayout(NamedTuple):
     """A place in imagined memory."""
 
     shape: tuple[int, ...]
@@ -49,7 +49,7 @@ def view_of(tensor: Any) -> Any:
     return None if tensor.extra is None else tensor.extra.view
 
 
-def seen(tensor: Any) -> Layout:
+def seen(tensor: Any) -> StridedLayout:
     """The layout that a traced function sees: of a view of a contiguous base."""
     view = view_of(tensor)
     if view is None:
@@ -57,10 +57,10 @@ def seen(tensor: Any) -> Layout:
     return _viewed(_ordered(tuple(view.base.shape), view.base.dtype.np, None), _path(view))
 
 
-def _eager(tensor: Any) -> Layout:
+def _eager(tensor: Any) -> StridedLayout:
     """The layout in eager mode."""
     if type(tensor.value) is np.ndarray:
-        return Layout(tensor.value.shape, tensor.value.dtype, tensor.value.strides, 0)
+        return StridedLayout(tensor.value.shape, tensor.value.dtype, tensor.value.strides, 0)
     view = view_of(tensor)
     if view is not None and view.function:  # of a user's function, which tells no path
         return _ordered(tuple(tensor.shape), tensor.dtype.np, None)
@@ -72,21 +72,21 @@ def _eager(tensor: Any) -> Layout:
 
 
 @lru_cache(_REMEMBERED)
-def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Layout:
+def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> StridedLayout:
     """Of a tensor that is no view, its dimensions in this order, the outermost first."""
     if order is None:
-        return Layout(shape, dtype, row_major(shape, dtype), 0)
+        return StridedLayout(shape, dtype, row_major(shape, dtype), 0)
     strides = row_major([shape[d] for d in order], dtype)
-    return Layout(shape, dtype, tuple([strides[d] for d in shapes.inverse(order)]), 0)
+    return StridedLayout(shape, dtype, tuple([strides[d] for d in shapes.inverse(order)]), 0)
 
 
 @lru_cache(_REMEMBERED)
-def _viewed(base: Layout, path: tuple[views.Step, ...]) -> Layout:
+def _viewed(base: StridedLayout, path: tuple[views.Step, ...]) -> StridedLayout:
     """Of a view of a base."""
     array = base.array()
     for op, rest, number in path:
         array = _step(array, op, [_argument(r) for r in rest], number)
-    return Layout(array.shape, array.dtype, array.strides, offset_in_elements(array))
+    return StridedLayout(array.shape, array.dtype, array.strides, offset_in_elements(array))
 
 
 def _step(array: Any, op: Operator, rest: list[Any], number: int | None) -> Any:
@@ -98,7 +98,7 @@ def _step(array: Any, op: Operator, rest: list[Any], number: int | None) -> Any:
         viewed = _reshaped(array, spec.shape)
         return imagined(spec.shape, array.dtype) if viewed is None else viewed
     if not op.row.reads_memory and not _is_view(op, example, rest):
-        order = _order(True, Layout(array.shape, array.dtype, array.strides, 0))
+        order = _order(True, StridedLayout(array.shape, array.dtype, array.strides, 0))
         return _ordered(spec.shape, spec.dtype.np, order).array()
     result = op.parts.compute(make(array), *rest)
     return result if number is None else result[number]
@@ -138,7 +138,7 @@ def _remembered(argument: Any) -> Any:
 
 
 def _argument(remembered: Any) -> Any:
-    return make(remembered.array()) if isinstance(remembered, Layout) else remembered
+    return make(remembered.array()) if isinstance(remembered, StridedLayout) else remembered
 
 
 # --- questions ------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def copies(op: Operator, source: Any, values: list[Any]) -> bool:
 
 
 @lru_cache(_REMEMBERED)
-def _copies(op: Operator, source: Layout, rest: tuple[Any, ...]) -> bool:
+def _copies(op: Operator, source: StridedLayout, rest: tuple[Any, ...]) -> bool:
     found = infer(op, [meta_tensor(source.shape, dtypes.of(source.dtype)), *rest])
     return _reshaped(source.array(), found.shape) is None
 
@@ -173,7 +173,7 @@ def note_order(op: Operator, values: list[Any], out: Any) -> None:
 
 
 @lru_cache(_REMEMBERED)
-def _order(like: bool, *layouts: Layout) -> tuple[int, ...] | None:
+def _order(like: bool, *layouts: StridedLayout) -> tuple[int, ...] | None:
     """The dimensions of a result, outermost in memory first; None if it lies in order."""
     whole = [each.array() for each in layouts]
     # the order follows from strides: two elements along each dimension tell, and need no memory

@@ -21,8 +21,8 @@ from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, flat, identity, row_major
 from adjoint.compiler.definitions import (
     Address,
+    Arange,
     Combination,
-    Count,
     Definition,
     Fill,
     Look,
@@ -32,7 +32,7 @@ from adjoint.compiler.definitions import (
     Put,
     Reduction,
     Reshape,
-    View,
+    ViewDefinition,
     define,
 )
 from adjoint.compiler.routines import Routine
@@ -68,7 +68,7 @@ Points = Sequence[tuple[int, ...]]
 _RECORDS = (Definition, Piece, Address, Affine, Routine)
 _LOOPS = (
     Combination,
-    Count,
+    Arange,
     Fill,
     Look,
     Pieces,
@@ -180,7 +180,7 @@ class _Opening:
             self.made(value, values)
         if not isinstance(target.op, Constant):
             found = [define(n) for n in nodes]
-            if any(isinstance(each, View) for each in found):
+            if any(isinstance(each, ViewDefinition) for each in found):
                 found = [_as_view(each) for each in found]
             self.definitions[target] = self.common(found)
 
@@ -257,7 +257,7 @@ def _check_dimensions(numbers: tuple[Any, ...]) -> None:
 def _as_view(definition: Any) -> Any:
     """A view of all elements, which for some sizes is nothing but the value, as one of many."""
     if isinstance(definition, Reshape) and definition.shape == definition.source.shape:
-        return View(definition.source, identity(len(definition.shape)))
+        return ViewDefinition(definition.source, identity(len(definition.shape)))
     return definition
 
 
@@ -340,7 +340,9 @@ class _Comparison:
             parts = [p for p in mine.pieces if at(p.low, self.sizes) < at(p.high, self.sizes)]
             kept = tuple([p for p in found.pieces if p.low < p.high])
             return self.same((mine.base, tuple(parts)), (found.base, kept))
-        if isinstance(mine, (View, Reshape)) and isinstance(found, (View, Reshape)):
+        if isinstance(mine, (ViewDefinition, Reshape)) and isinstance(
+            found, (ViewDefinition, Reshape)
+        ):
             return self.same(mine.source, found.source) and self.looks_alike(mine, found, other)
         return self.same(mine, found)
 
@@ -350,7 +352,7 @@ class _Comparison:
         """
         strides, shape = row_major(found.source.shape), node.output.shape
 
-        def place(look: View | Reshape) -> Affine:
+        def place(look: ViewDefinition | Reshape) -> Affine:
             if isinstance(look, Reshape):
                 return flat(identity(len(shape)), row_major(shape)).without(self.still)
             index = tuple([_closed(each, self.sizes) for each in look.index])

@@ -1,10 +1,10 @@
-"""Loop programs: what stands between fusion and text.
+"""Loop programs: fusion makes them, and C text is printed from them.
 
-A `Kernel` is a function of rows: loops (`For`) around statements, each of which reads or writes one
-element, with indices that are affine in the loops' variables. Sizes may be open: then extents and
-indices are polynomials in size symbols (`core/symbolic_sizes.py`), and everything here is the same.
+A `LoopProgram` is a function of rows: loops (`ForLoop`) around statements, each of which reads or
+writes one element, with indices that are affine in the loops' variables. With symbolic sizes the
+extents and indices are polynomials in size symbols (`core/symbolic_sizes.py`).
 
-Variables are whole numbers: the dimensions of a loop's space, and a few of their own (`ROW`, …).
+A variable is a whole number: a dimension of the loop's space, or a constant of this file (`ROW`).
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class Position:
 
 
 @structure
-class Scope:
+class StatementBlock:
     """Statements with variables of their own, where the positions are within bounds."""
 
     body: list[Statement]
@@ -186,7 +186,7 @@ class Scope:
 
 
 @structure
-class For:
+class ForLoop:
     """A loop. Of several low ends the largest counts, of several high ends the smallest."""
 
     variable: int
@@ -200,12 +200,12 @@ class For:
 
 
 Simple = Load | Let | Select | Check | Store | Take | Room | Reset | Position
-Statement = Simple | For | Scope
+Statement = Simple | ForLoop | StatementBlock
 Leaf = Load | Let | Select | Check
 
 
 @structure
-class Kernel:
+class LoopProgram:
     """The function of a nest: statements for the rows from FIRST to LAST - 1."""
 
     name: str
@@ -231,7 +231,7 @@ class Kernel:
     @property
     def rereads(self) -> bool:
         """Whether vectors read the same element of memory in every turn of a loop."""
-        vectors = (s for s in self.statements() if isinstance(s, For) and s.vector)
+        vectors = (s for s in self.statements() if isinstance(s, ForLoop) and s.vector)
         reads = ((v.variable, s.place) for v in vectors for s in v.body if isinstance(s, Load))
         return any(
             variable >= 0 and isinstance(place.value, Value) and not place.chosen
@@ -272,7 +272,7 @@ def _walk(statements: Sequence[Statement]) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
         found.append(statement)
-        if isinstance(statement, (For, Scope)):
+        if isinstance(statement, (ForLoop, StatementBlock)):
             found += _walk(statement.body)
     return found
 
@@ -375,7 +375,7 @@ def ends_early(statements: Sequence[Statement]) -> list[Statement]:
     places: list[int] = []
     overwritten = overwrites(statements)
     for place, statement in enumerate(statements):
-        if isinstance(statement, (For, Scope)):
+        if isinstance(statement, (ForLoop, StatementBlock)):
             statement.body = ends_early(statement.body)
         elif isinstance(statement, (Load, Let, Select, Check)):
             made[statement.name] = place
@@ -456,7 +456,7 @@ def overwrites(statements: Sequence[Statement]) -> bool:
     return bool({v for kind, v in found if kind is Load} & {v for k, v in found if k is Store})
 
 
-def may_repeat(loop: For) -> bool:
+def may_repeat(loop: ForLoop) -> bool:
     """Whether an iteration that runs twice does the same again, but for the totals of the loop."""
     totals = {t.name for t in loop.totals}
     for statement in _walk(loop.body):
@@ -470,7 +470,7 @@ def may_repeat(loop: For) -> bool:
 # -- verification ---------------------------------------------------------------------------------
 
 
-def verify(kernel: Kernel) -> Kernel:
+def verify(kernel: LoopProgram) -> LoopProgram:
     """Return a kernel if it is sound, else raise; for tests.
 
     Every variable is set where it is read, every index belongs to a loop around it, and, where
@@ -494,10 +494,10 @@ class _Verifier:
             for name in used(statement):
                 if name not in names:
                     raise AssertionError(f"{statement}: {name} is not set")
-            if isinstance(statement, For):
+            if isinstance(statement, ForLoop):
                 inner = {**bounds, statement.variable: _extent(statement)}
                 self.block(statement.body, inner, names)
-            elif isinstance(statement, Scope):
+            elif isinstance(statement, StatementBlock):
                 self.block(statement.body, bounds, names)
             elif isinstance(statement, Position):
                 bounds[statement.variable] = None
@@ -519,7 +519,7 @@ class _Verifier:
             raise AssertionError(f"{place} lies outside of {count}")
 
 
-def _extent(loop: For) -> tuple[int, int] | None:
+def _extent(loop: ForLoop) -> tuple[int, int] | None:
     """The known ends of a loop; None where a call decides."""
     low = [n for n in loop.low if isinstance(n, int)]
     high = [n for n in loop.high if isinstance(n, int)]

@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from adjoint.compiler import loops
+from adjoint.compiler import loop_programs
 from adjoint.compiler.definitions import Prefix, Put, Reduction
-from adjoint.compiler.loops import (
+from adjoint.compiler.loop_programs import (
     Load,
     Local,
     Store,
@@ -20,7 +20,7 @@ from adjoint.compiler.shaping.bytes import room_of
 from adjoint.compiler.shaping.common_values import Sharing
 from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTurned
 from adjoint.core.symbolic_sizes import is_open, with_known
-from adjoint.elements.numbers import C_TYPES
+from adjoint.elements.c_types import C_TYPES
 
 _LONG_ROW = 1024  # accumulators beside one another
 _MANY_ROWS = 32  # that threads can share evenly
@@ -144,7 +144,7 @@ def _walk_axes(band: Band) -> None:
     """Let positions count along axes: of dimensions that are joined only the last one counts."""
     joined = {d for a in band.axes for d in a.dims[:-1]}
     if joined:
-        band.body = [loops.reindexed(s, lambda p: p.without(joined)) for s in band.body]
+        band.body = [loop_programs.reindexed(s, lambda p: p.without(joined)) for s in band.body]
         band.writes = {v: p.without(joined) for v, p in band.writes.items()}
 
 
@@ -195,7 +195,7 @@ def keep_rows(draft: Draft) -> None:
         draft.rooms[value] = Local(f"l{number}", c_type, count)
     if draft.rooms:
         for band in draft.bands:
-            band.body = loops.relocated(band.body, draft.place)
+            band.body = loop_programs.relocated(band.body, draft.place)
 
 
 def share_rows(draft: Draft) -> None:

@@ -16,9 +16,9 @@ from dataclasses import field
 from typing import Any
 
 from adjoint.compiler import routine_calls, shaping
-from adjoint.compiler.loops import Kernel
+from adjoint.compiler.loop_programs import LoopProgram
 from adjoint.compiler.nests import Nest, nested
-from adjoint.compiler.plan import Call, Nested, Operand, Plan, Step
+from adjoint.compiler.plan import Nested, Operand, Plan, RoutineCall, Step
 from adjoint.compiler.shaping import Version
 from adjoint.compiler.sweeps import Steps, Sweep, reads, swept, writes
 from adjoint.core.records import structure
@@ -32,15 +32,15 @@ Sizes = tuple[int, ...]  # what is open, in the order of its symbols; (): those 
 
 
 @structure
-class Layout:
+class ProgramLayout:
     """A plan with its nests, their loop programs, and where its values are."""
 
     plan: Plan
     steps: list[Nest | Step | Sweep]
-    kernels: dict[int, Kernel] = field(default_factory=dict)  # of nests, by step
+    kernels: dict[int, LoopProgram] = field(default_factory=dict)  # of nests, by step
     versions: dict[int, list[Version]] = field(default_factory=dict)  # of them for some sizes
     offsets: dict[Value, int] = field(default_factory=dict)  # in the arena, in bytes
-    inner: dict[int, dict[str, Layout]] = field(default_factory=dict)  # of regions, by step
+    inner: dict[int, dict[str, ProgramLayout]] = field(default_factory=dict)  # of regions, by step
     starts: dict[int, int] = field(default_factory=dict)  # where the memory of a step begins
     last: dict[Value, int] = field(default_factory=dict)  # the last step that needs a value
     size: int = 0  # of the arena
@@ -49,7 +49,7 @@ class Layout:
     def largest(self) -> Any:
         """The work of the step that has most of it."""
         nests = [k.work for k in self.kernels.values() if k.divisible]
-        calls = [routine_calls.flops(s) for s in self.steps if isinstance(s, Call)]
+        calls = [routine_calls.flops(s) for s in self.steps if isinstance(s, RoutineCall)]
         sweeps = [s.work for s in self.steps if isinstance(s, Sweep)]
         return max([0, *nests, *calls, *sweeps], key=int)
 
@@ -68,24 +68,26 @@ def _rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def lay_out(plan: Plan, elsewhere: set[Value]) -> Layout:
+def lay_out(plan: Plan, elsewhere: set[Value]) -> ProgramLayout:
     """Place the values of a plan; those `elsewhere` have memory of their own."""
-    return arrange(_steps(plan, itertools.count()), elsewhere)
+    return arrange(_with_loop_programs(plan, itertools.count()), elsewhere)
 
 
-def _steps(plan: Plan, names: Iterator[int]) -> Layout:
+def _with_loop_programs(plan: Plan, names: Iterator[int]) -> ProgramLayout:
     """The steps of a plan, and of the plans inside it, with their loop programs."""
     found: Steps = []
     for step in nested(plan):
         made = isinstance(step, Nest)
         found.append((step, shaping.kernel(plan, step, f"nest{next(names)}") if made else None))
     joined = swept(plan, found)
-    layout = Layout(plan, [step for step, _ in joined])
+    layout = ProgramLayout(plan, [step for step, _ in joined])
     for number, (step, kernel) in enumerate(joined):
         for value in (*writes(step), *reads(step)):
             layout.last[value] = number
         if isinstance(step, Nested):
-            layout.inner[number] = {name: _steps(p, names) for name, p in step.plans.items()}
+            layout.inner[number] = {
+                name: _with_loop_programs(p, names) for name, p in step.plans.items()
+            }
         elif kernel is not None:
             assert isinstance(step, Nest)
             general, others = shaping.versions(plan, step, kernel)
@@ -96,7 +98,7 @@ def _steps(plan: Plan, names: Iterator[int]) -> Layout:
     return layout
 
 
-def arrange(layout: Layout, elsewhere: set[Value], sizes: Sizes = ()) -> Layout:
+def arrange(layout: ProgramLayout, elsewhere: set[Value], sizes: Sizes = ()) -> ProgramLayout:
     """Give every value a place, for given sizes or for those of the example."""
     layout.offsets.clear()
     arena = _Arena()
@@ -118,7 +120,7 @@ def arrange(layout: Layout, elsewhere: set[Value], sizes: Sizes = ()) -> Layout:
     return layout
 
 
-def scratch(kernel: Kernel, sizes: Sizes) -> int:
+def scratch(kernel: LoopProgram, sizes: Sizes) -> int:
     """The memory of open size that the threads of a kernel need."""
     if not kernel.scratch:
         return 0
@@ -127,7 +129,7 @@ def scratch(kernel: Kernel, sizes: Sizes) -> int:
     return threads * 8 * int(at(kernel.scratch, sizes) if sizes else kernel.scratch)
 
 
-def verify(layout: Layout) -> Layout:
+def verify(layout: ProgramLayout) -> ProgramLayout:
     """Return the layout if every step finds what it reads where it was written, else raise.
 
     For tests: it runs the plan on the arena, with values in place of bytes.
@@ -159,7 +161,10 @@ def _put(held: dict[int, tuple[int, Value | None]], start: int, size: int, value
 
 
 def _require(
-    layout: Layout, held: dict[int, tuple[int, Value | None]], values: list[Value], number: int
+    layout: ProgramLayout,
+    held: dict[int, tuple[int, Value | None]],
+    values: list[Value],
+    number: int,
 ) -> None:
     for value in values:
         _, found = held.get(layout.offsets[value], (0, None))

@@ -24,7 +24,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import finfo
 from adjoint.core.promotion import NUMBERS, element
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.numbers import HALVES
+from adjoint.elements.c_types import HALVES
 from adjoint.graph.ir import Node, Value
 
 Tensor = Any
