@@ -76,7 +76,7 @@ COLUMNS = (
     "like", "promote", "numbers", "order", "domain", "inplace", "output_differentiability",
     "doc", "self, other", "tensors", "values", "dispatch", "nonsense", "result0", "c",
     "moves", "fills", "reduces", "accumulates", "product", "overwrites", "identity", "linear",
-    "undoes", "random", "numpy", "reads",
+    "undoes", "random", "numpy", "reads", "dtypes",
 )  # fmt: skip
 VALUES: dict[str, tuple[str, ...]] = {
     "kernel": ("xp.sin", "xp.add", "hostile.twice", "hostile.os", "xp.testing", "self * 2"),
@@ -115,6 +115,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "promote": ("[self]", "[]", "sum", "float", "[x, y]"),
     "numbers": ("wrap", "checked", "powers"),
     "order": ("needed",),
+    "dtypes": ("real", "bool whole", "float32", ""),
     "domain": ("positive", "own"),
     "inplace": ("True", "False", "maybe"),
     "output_differentiability": ("[True]", "[False]", "[True, False]", "3", "{a: b}"),

@@ -12,6 +12,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import AdjointError, InplaceError
+from adjoint.graph import typing
 from adjoint.graph.ir import Region
 
 X = np.random.default_rng(0).standard_normal((4, 3))
@@ -47,6 +48,21 @@ def tensor(requires_grad: bool = False) -> ad.Tensor:
 def test_no_data_is_needed() -> None:
     graph = ad.trace(lambda x: x.exp().sum(0), ad.ShapeDtype((1_000_000, 3), "float16"))
     assert graph.outputs[0].type == ad.graph.Type((3,), ad.float16)
+
+
+def test_no_kernel_runs_to_learn_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of an ordinary program say what their kernels take."""
+
+    def program(x: Any) -> Any:
+        y = (x @ x.mT + 1).relu().sum(1, keepdim=True) * 0.5 - x.mean(0).exp()
+        z = ad.where(y > 0, y.tanh(), y.clamp(min=-1.0)) + ad.arange(3).square()
+        return ad.nn.functional.cross_entropy(z, ad.tensor([0, 1, 2])) + z.amax() ** 2
+
+    with monkeypatch.context() as patched:
+        patched.setattr(typing, "no_grad", None)  # in which a kernel would be asked
+        ad.trace(ad.value_and_grad(program), ad.ones(3, 3))
+    with pytest.raises(AdjointError, match="complex numbers have no order"):
+        ad.trace(lambda x: x.clamp(max=1), ad.ShapeDtype((3,), ad.complex64))
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,13 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.core import dtypes
+from adjoint.core.dtypes import FLOAT
+from adjoint.core.errors import AdjointError
+from adjoint.graph import typing
+from adjoint.graph.ir import Type, Value
 from adjoint.table import TABLE
-from adjoint.table.rows import Row
+from adjoint.table.rows import KINDS, Row
 from adjoint.testing import samples
 from tests import SOURCE
 
@@ -259,6 +264,67 @@ def test_undoes_itself(row: Row) -> None:
         first = row.schema.names[0]
         twice = run(row, {first: run(row, given)})
         np.testing.assert_array_equal(array(twice), array(given[first]))
+
+
+def of_one_element(row: Row, given: dict[str, Any], dtype: ad.DType) -> dict[str, Any]:
+    """A call with tensors of one element, those that are promoted together in a dtype."""
+    together = {a.name for a in row.promoted or row.schema.tensors}
+    return {
+        name: ad.ones((1,) * value.ndim, dtype=dtype if name in together else value.dtype)
+        if isinstance(value, ad.Tensor)
+        else value
+        for name, value in given.items()
+    }
+
+
+def with_small_numbers(row: Row, given: dict[str, Any]) -> dict[str, Any]:
+    """A call with 1 for each number, which no dtype refuses."""
+    numbers = {a.name for a in row.schema.arguments if a.type.base == "Scalar"}
+    return given | {n: 1 for n in numbers if isinstance(given.get(n), (int, float, complex))}
+
+
+def is_taken(row: Row, given: dict[str, Any]) -> bool:
+    try:
+        run(row, given)
+    except AdjointError:
+        return False
+    return True
+
+
+ROWS_OF_ELEMENTS = [
+    pytest.param(row, id=row.full_name)
+    for row in TABLE.rows()
+    if (row.promoted or row.archetype.name == "reduction")
+    and (row.kernel and row.dtypes)
+    and not (row.schema.replaces or row.random)
+]
+
+
+@pytest.mark.parametrize("row", ROWS_OF_ELEMENTS)
+def test_dtypes(row: Row) -> None:
+    """A kernel takes the dtypes that the row says, and no others; tracing need not ask it."""
+    every = calls(row)
+    kinds = KINDS[FLOAT:] if row.archetype.to_float else KINDS
+    for kind in kinds:
+        of_kind = [d for d in dtypes.ALL if KINDS[d.category] == kind]
+        found = [
+            is_taken(row, of_one_element(row, with_small_numbers(row, given), dtype))
+            for given in every
+            for dtype in of_kind
+        ]
+        assert all(found) == (kind in row.dtypes), (kind, row.dtypes)
+    for given in every:
+        for dtype in dtypes.ALL:
+            for call in (given, with_small_numbers(row, given)):
+                values = of_one_element(row, call, dtype)
+                args = tuple(_as_values(values.get(n)) for n in row.schema.names)
+                assert is_taken(row, values) or not typing.takes(row, args), (dtype, values)
+
+
+def _as_values(value: Any) -> Any:
+    if isinstance(value, ad.Tensor):
+        return Value("x", Type(tuple(value.shape), value.dtype))
+    return tuple(map(_as_values, value)) if isinstance(value, list) else value
 
 
 def test_what_draws_is_random_and_nothing_else() -> None:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import DEFAULT
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DEFAULT, FLOAT, DType
+from adjoint.core.promotion import NUMBERS
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import Spec
 from adjoint.graph.ir import GraphError, Type, Value, substitute
 from adjoint.homes import meta
 from adjoint.homes.meta import meta_tensor
 from adjoint.ops.operator import Operator
-from adjoint.table.rows import Row
+from adjoint.table.archetypes import NOT_PROMOTED
+from adjoint.table.rows import KINDS, Row
+from adjoint.table.schema import Argument
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import make
 
@@ -44,17 +48,58 @@ def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, 
 
 
 def _refuse_dtypes(op: Operator, args: tuple[Any, ...]) -> None:
-    """Raise if the kernel of an elementwise operator or a reduction does not take these dtypes.
+    """Raise if the kernel of an elementwise operator or a reduction does not take these arguments.
 
-    Native code would: it has an expression of the operator, and no kernel that looks. So the
-    operator is run on one element, and says what it says of all tensors of the dtypes.
+    Native code would: it has an expression of the operator, and no kernel that looks. Where the
+    row does not say that the kernel takes them, the operator is run on one element, and says what
+    it says of all tensors of the dtypes.
     """
-    archetype = op.row.archetype
-    if not op.row.kernel or op.schema.replaces or op.row.random:
+    row = op.row
+    if not row.kernel or op.schema.replaces or row.random:
         return
-    if archetype.promotes or archetype.name == "reduction":
+    if (row.archetype.promotes or row.archetype.name == "reduction") and not takes(row, args):
         with no_grad():
             op.call([_of_one_element(a) for a in args])
+
+
+def takes(row: Row, args: Sequence[Any]) -> bool:
+    """Whether the facts of an elementwise row or a reduction say that its kernel takes these."""
+    specs = [a.type.spec if type(a) is Value else a for a in args]
+    if row.promoted:
+        dtype = row.computes_in(dict(zip(row.schema.names, specs, strict=True)))
+    else:  # a reduction has one tensor; an elementwise row that promotes nothing says nothing
+        dtype = None if row.archetype.promotes else specs[0].dtype
+    return (
+        dtype is not None
+        and KINDS[dtype.category] in row.dtypes
+        and all(
+            _fits(row, argument, value, dtype)
+            for argument, value in zip(row.schema.arguments, specs, strict=True)
+        )
+    )
+
+
+def _fits(row: Row, argument: Argument, value: Any, dtype: DType) -> bool:
+    """Whether a row's facts say that its kernel, which computes in a dtype, takes an argument."""
+    is_promoted, is_number = argument in row.promoted, argument.type.base == "Scalar"
+    if type(value) is Spec:  # beside promoted tensors stand conditions
+        return is_promoted or not row.promoted or value.dtype is dtypes.bool_
+    if is_number and value is not None and not _holds(dtype, value):
+        return False
+    if argument.name in ("dim", "keepdim"):  # at which shape rules look
+        return True
+    if type(value) is DType:
+        return value.category >= dtype.category and KINDS[value.category] in row.dtypes
+    scales = argument.name in NOT_PROMOTED and not isinstance(row.promote, list)
+    is_usual = value is None or (argument.has_default and bool(value == argument.default))
+    return is_usual or (is_number and (is_promoted or scales))
+
+
+def _holds(dtype: DType, number: Any) -> bool:
+    """Whether every dtype of this category holds a number of Python's, as far as is easily seen."""
+    if dtype.category >= FLOAT:
+        return type(number) in NUMBERS and (dtype.is_complex or type(number) is not complex)
+    return type(number) in (bool, int) and 0 <= number < 128
 
 
 def _of_one_element(argument: Any) -> Any:

@@ -17,7 +17,7 @@ from adjoint.table import formula as language
 from adjoint.table import schema as schemas
 from adjoint.table.archetypes import ARCHETYPES, Archetype
 from adjoint.table.formula import Formula, Location
-from adjoint.table.rows import MAPPED, ForwardFormula, Reverse, Row, written_over
+from adjoint.table.rows import KINDS, MAPPED, ForwardFormula, Reverse, Row, written_over
 
 if TYPE_CHECKING:
     import yaml
@@ -30,6 +30,7 @@ _COLUMNS = frozenset((
     "fan", "clusters", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites",
     "random", "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
     "nested", "autocast", "requires", "native", "former", "widens", "creates",
+    "dtypes",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -289,6 +290,15 @@ class _RowReader:
         if text not in ("true", "false"):
             raise TableError(f"{self._at(node)}: {column} must be True or False, got {text!r}")
         return text == "true"
+
+    def kinds(self, column: str) -> None:
+        """A column of kinds of numbers: `real complex`."""
+        for word in (text := self.text(column)).split() or [text]:
+            if word not in KINDS:
+                raise TableError(
+                    f"{self.where(column)}: {column} cannot be {word!r}"
+                    f"{did_you_mean(word, KINDS)} It is some of {', '.join(KINDS)}"
+                )
 
     def _list(self, column: str) -> list[yaml.Node]:
         node = self.nodes[column]
@@ -631,6 +641,7 @@ FACTS: dict[str, Callable[[_RowReader, str], Any]] = {
     "product": _RowReader.matrices,
     "overwrites": _RowReader.text,
     "former": _RowReader.text,
+    "dtypes": _RowReader.kinds,
 }
 
 

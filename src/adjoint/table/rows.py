@@ -23,6 +23,7 @@ from adjoint.table.formula import Formula, Location
 from adjoint.table.schema import Argument, Schema
 
 MAPPED = "_foreach_"  # starts the names of rows that map an operator over lists
+KINDS = ("bool", "whole", "real", "complex")  # of numbers, by the category of their dtype
 
 
 @record
@@ -191,6 +192,15 @@ class Row:
         """
         creation = self.archetype.name == "creation"
         return creation or self.texts.get("creates", "").lower() == "true"
+
+    @cached_property
+    def dtypes(self) -> frozenset[str]:
+        """The kinds of numbers that the kernel computes in: {"real"}; empty if nothing says it.
+
+        Without the column these are the kinds of the C text, and truths beside integers.
+        """
+        said = frozenset(self.texts["dtypes"].split() if "dtypes" in self.texts else self.c)
+        return said | {"bool"} if "whole" in said and "dtypes" not in self.texts else said
 
     @cached_property
     def random(self) -> bool:
