@@ -74,7 +74,7 @@ def training_step() -> Callable[[], Any]:
 
 
 def compiled_calls() -> dict[str, list[tuple[str, int, str]]]:
-    """The first call of a compiled gradient, whose object is on disk; a later one; the steady one."""
+    """The first call of a compiled gradient, its object on disk; a later one; the steady one."""
     x = ad.tensor(np.linspace(0.5, 1.5, 10))
     ad.compile(ad.value_and_grad(f))(x)
     compiled = ad.compile(ad.value_and_grad(f))

@@ -233,9 +233,9 @@ def _kernel_on_arrays(
     defaults = [arguments.convert("", a, a.default) if a.has_default else None for a in schema]
     places = {a.name: i for i, a in enumerate(schema)}
     integers = [i for i, a in enumerate(schema) if a.type.is_list and a.type.base == "int"]
-    if len(args) == len(schema) and not numbers:
-        if all(type(args[i]) in (tuple, NoneType) for i in integers):
-            return kernel
+    complete = len(args) == len(schema) and not numbers
+    if complete and all(type(args[i]) in (tuple, NoneType) for i in integers):
+        return kernel
 
     def call(*args: Any, **keywords: Any) -> Any:
         values = [*args, *defaults[len(args) :]]
