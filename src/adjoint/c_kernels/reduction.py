@@ -7,11 +7,14 @@ that are small or lie otherwise, and where memory has run out.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from adjoint.c_kernels import loading
+from adjoint.c_kernels.conversions import astype
+from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
 
 Array = np.ndarray[Any, Any]
@@ -27,15 +30,39 @@ OF_UFUNC: dict[Any, int] = {
 _NARROW = 16  # elements after the reduced dimension below which rows are joined
 
 
-def reduce(kind: int, x: Array) -> Array | None:
-    """The totals of a kind over the middle one of three dimensions, without it."""
+def summed(x: Array, axes: Shape, shape: Shape) -> Array:
+    """Σ x over axes in ascending order, as an array of a shape that lacks them or has 1 there;
+    float16 and bfloat16 are added in float32.
+
+    >>> summed(np.ones((2, 3)), (0,), (3,))
+    array([2., 2., 2.])
+    """
+    if x.dtype in REDUCED:
+        return astype(summed(astype(x, np.float32), axes, shape), x.dtype)
+    if x.size >= LARGE and axes and axes[-1] - axes[0] == len(axes) - 1:
+        first, last = axes[0], axes[-1] + 1
+        middle = math.prod(x.shape[first:last])
+        if x.flags.c_contiguous and middle > 1 and x.dtype.char in "fd":
+            before = math.prod(x.shape[:first])
+            found = reduce(SUM, x.reshape(before, middle, -1), shape)
+            if found is not None:
+                return found if found.shape == shape else found.reshape(shape)
+    keepdims = len(axes) > x.ndim - len(shape)
+    result = np.asarray(np.add.reduce(x, axis=axes, keepdims=keepdims))
+    return result if result.shape == shape else result.reshape(shape)
+
+
+def reduce(kind: int, x: Array, shape: Shape | None = None) -> Array | None:
+    """The totals of a kind over the middle one of three dimensions, without it; where they come
+    from one call, as an array of `shape`.
+    """
     before, _, after = x.shape
     if x.size < LARGE:
         return None
     if is_short(x):
         return _short(kind, x, 64 // after)
     known = fields(kind, x)
-    return None if known is None else run(x, known, (before, after))
+    return None if known is None else run(x, known, (before, after) if shape is None else shape)
 
 
 def is_short(x: Array) -> bool:

@@ -15,13 +15,13 @@ import ast
 import functools
 import inspect
 from collections.abc import Callable, Iterable
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType, NoneType
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.choosing import MANY, choose
-from adjoint.core.dtypes import HALVES, OF, REDUCED, DType, float32
+from adjoint.core.dtypes import HALVES, INEXACT, OF, REDUCED, DType, float32
 from adjoint.core.errors import AdjointError, TableError, did_you_mean
 from adjoint.core.importing import imported
 from adjoint.core.quiet import NO_MODULE, hush_modules
@@ -159,9 +159,25 @@ def raw_operator(name: str) -> Callable[..., Any]:
             kernel = reference(row.kernel, "kernels", row, "kernel")
             if isinstance(kernel, np.ufunc):
                 return kernel
+            single = row.family in FAMILIES and len(row.schema.returns) == 1
+            if single and row.texts.keys().isdisjoint(("kink", "order")):
+                return _on_few(kernel, lift(operators.packet(name).function))
         if _takes_arrays_alone(row):
             return reference(row.kernel, "kernels", row, "kernel")
     return _straight(operators.packet(name))
+
+
+def _on_few(kernel: Callable[..., Any], lifted: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a pointwise operator on arrays: its kernel where nothing is promoted and no loop in C
+    would be quicker, else lifted.
+    """
+
+    def computed(x: Any) -> Any:
+        if type(x) is ndarray and x.size < MANY and x.dtype in INEXACT:
+            return np.asarray(kernel(x))
+        return lifted(x)
+
+    return computed
 
 
 def _straight(packet: operators.Packet) -> Callable[..., Any]:
@@ -178,11 +194,14 @@ def _straight(packet: operators.Packet) -> Callable[..., Any]:
         if function is None:
             return lifted(*args, **keywords)
         try:
-            return function(*args, **keywords)
+            result = function(*args, **keywords)
         except AdjointError:
             raise
         except Exception:  # a kernel's own: the call on tensors fails again, and says of what
             return lifted(*args, **keywords)
+        if type(result) in (list, tuple):
+            return [np.asarray(r) for r in result]
+        return result if type(result) is ndarray else np.asarray(result)
 
     straight.__name__ = packet.name
     return straight
@@ -191,7 +210,12 @@ def _straight(packet: operators.Packet) -> Callable[..., Any]:
 def _kernel_on_arrays(
     packet: operators.Packet, args: Any, keywords: Any
 ) -> Callable[..., Any] | None:
-    """Return the kernel of the overload that fits, as a function of all ways to pass arguments."""
+    """Return the kernel of the overload that fits, as a function of all ways to pass arguments.
+
+    Arithmetic of arrays without dimensions gives NumPy's numbers, which are arrays here.
+    """
+    numbers = [i for i, a in enumerate(args) if isinstance(a, np.generic)]
+    args = [np.asarray(a) if i in numbers else a for i, a in enumerate(args)]
     op = next(
         (
             o
@@ -209,21 +233,21 @@ def _kernel_on_arrays(
     defaults = [arguments.convert("", a, a.default) if a.has_default else None for a in schema]
     places = {a.name: i for i, a in enumerate(schema)}
     integers = [i for i, a in enumerate(schema) if a.type.is_list and a.type.base == "int"]
+    complete = len(args) == len(schema) and not numbers
+    if complete and all(type(args[i]) in (tuple, NoneType) for i in integers):
+        return kernel
 
     def call(*args: Any, **keywords: Any) -> Any:
         values = [*args, *defaults[len(args) :]]
         for name, value in keywords.items():
             values[places[name]] = value
+        for i in numbers:
+            values[i] = np.asarray(values[i])
         for i in integers:
             value = values[i]
             if value is not None and type(value) is not tuple:
                 values[i] = arguments.to_ints("", "", value, schema[i].type.length)
-        result = kernel(*values)
-        if type(result) is ndarray:
-            return result
-        return (
-            [np.asarray(r) for r in result] if type(result) in (list, tuple) else np.asarray(result)
-        )
+        return kernel(*values)
 
     return call
 

@@ -11,7 +11,7 @@ differentiated, on the stored entries of a sparse gradient, and in a trace (comp
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import SimpleNamespace
+from types import NoneType, SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,10 +20,11 @@ from adjoint import ops
 from adjoint.core.dtypes import DEFAULT, float32, float64
 from adjoint.core.errors import DtypeError, GradError, ValueRangeError
 from adjoint.core.source_lines import caller
+from adjoint.core.state import OFF, changed, current
 from adjoint.optim import pieces
 from adjoint.optim.loops import apply
 from adjoint.optim.optimizer import Optimizer
-from adjoint.tensor.modes import enable_grad, set_grad_enabled
+from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.nodes import before_write, wrote
 from adjoint.tensor.tensor import Tensor, make
 
@@ -88,7 +89,8 @@ class FormulaOptimizer(Optimizer):
             with enable_grad():
                 loss = closure()
         differentiable = bool(self.defaults.get("differentiable"))
-        with set_grad_enabled(differentiable), np.errstate(all="ignore"):
+        recording = current().when_on() if differentiable else OFF
+        with changed(recording=recording), np.errstate(all="ignore"):
             for group in self.param_groups:
                 _Update(self, group, differentiable).run()
         return loss
@@ -111,7 +113,7 @@ class FormulaOptimizer(Optimizer):
         for name in names:
             if state.get(name) is None:
                 state[name] = self.initial(name, p, group)
-        return [state[name] for name in names]
+        return list(map(state.get, names))
 
     def scalar_values(self, p: Any, group: dict[str, Any]) -> tuple[Any, ...]:
         """The numbers of a parameter's scalar state, made now if there are none yet."""
@@ -121,7 +123,7 @@ class FormulaOptimizer(Optimizer):
         for name in self.initial_scalars:
             if name not in state:
                 state[name] = self.initial_scalar(name, group)
-        return tuple([_number(state[name]) for name in self.initial_scalars])
+        return tuple(map(_number, map(state.get, self.initial_scalars)))
 
     def keep_scalars(self, p: Any, scalars: tuple[Any, ...]) -> None:
         """Put the next scalar state in the place of the last."""
@@ -160,7 +162,11 @@ class _Update:
     ) -> None:
         self.owner, self.group, self.differentiable = owner, group, differentiable
         self.name, self.place = f"{type(owner).__name__}.step", caller()
-        self.options = {k: option(v, differentiable) for k, v in group.items() if k != "params"}
+        self.options = {
+            k: v if type(v) in _SETTLED else option(v, differentiable)
+            for k, v in group.items()
+            if k != "params"
+        }
         # By scalar state, which most parameters of a group share: the numbers and the next state,
         # and by dtype too, the formula for arrays.
         self.known: dict[Any, tuple[Any, Any]] = {}
@@ -170,7 +176,7 @@ class _Update:
         owner = self.owner
         if self.group.get("fused"):
             self._check_fused()
-        pairs = [(p, p.grad) for p in self.group["params"] if p.grad is not None]
+        pairs = [(p, grad) for p in self.group["params"] if (grad := p.grad) is not None]
         for p, grad in pairs:  # all of them, before anything changes
             owner.check_gradient(p, grad)
             if grad.is_sparse and self.options.get("weight_decay", 0) != 0:
@@ -267,6 +273,9 @@ def _number(value: Any) -> Any:
     if value.edge is not None:
         return value.clone()
     return value.value.item() if value.home is None else value.item()
+
+
+_SETTLED = frozenset((bool, int, float, NoneType))  # options that are what a formula takes
 
 
 def option(value: Any, differentiable: bool = False) -> Any:

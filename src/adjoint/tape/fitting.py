@@ -6,15 +6,16 @@ never do this; the engine does it for every gradient that it passes on.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.reduction import summed
 from adjoint.core.dtypes import of
 from adjoint.core.errors import ShapeError
 from adjoint.core.promotion import converted
-from adjoint.core.shapes import show
-from adjoint.elements.sums import summed
+from adjoint.core.shapes import Shape, show
 from adjoint.tape.diagnostics import context
 from adjoint.tensor.nodes import Leaf
 
@@ -25,7 +26,13 @@ def fit_value(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any
     """Bring a gradient, array or tensor, to a shape and dtype; `target` is named in errors."""
     if type(grad) is ndarray:
         if grad.shape != shape:
-            grad = _sum_to(grad, shape, target)
+            axes = _axes(grad.shape, shape)
+            if axes is None:
+                raise ShapeError(
+                    f"backward made a gradient of shape {show(grad.shape)} for a value of shape "
+                    f"{show(shape)} ({context(target)})"
+                )
+            grad = summed(grad, axes, shape)
         if grad.dtype is not dtype and grad.dtype != dtype:
             grad = _cast(grad, dtype)
         return grad
@@ -58,20 +65,13 @@ def fit_tensor(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return grad
 
 
-def _sum_to(grad: Any, shape: tuple[int, ...], target: Any) -> Any:
-    extra = grad.ndim - len(shape)
-    if extra < 0 or any(
-        s not in (1, g) for s, g in zip(shape, grad.shape[max(extra, 0) :], strict=True)
-    ):
-        raise ShapeError(
-            f"backward made a gradient of shape {show(grad.shape)} for a value of shape "
-            f"{show(shape)} ({context(target)})"
-        )
-    axes = (
-        *range(extra),
-        *(i + extra for i, s in enumerate(shape) if s == 1 and grad.shape[i + extra] != 1),
-    )
-    return summed(grad, axes).reshape(shape)
+@lru_cache(maxsize=1024)
+def _axes(given: Shape, shape: Shape) -> Shape | None:
+    """The dimensions along which a value was broadcast; None if its shape is no such one."""
+    extra = len(given) - len(shape)
+    if extra < 0 or any(s not in (1, g) for s, g in zip(shape, given[extra:], strict=True)):
+        return None
+    return (*range(extra), *(i + extra for i, s in enumerate(shape) if s != given[i + extra]))
 
 
 def _cast(grad: Any, dtype: Any) -> Any:

@@ -461,7 +461,9 @@ def own_counter(tensor: Any) -> Counter:
 
 def wrote(tensor: Any, by: str, place: Any = None) -> None:
     """Count a write to a tensor, and remember by whom and where; `place` spares looking for it."""
-    counter = own_counter(tensor)
+    counter = tensor.counter
+    if counter is ZERO:
+        counter = own_counter(tensor)
     if type(counter) is InferenceCounter:
         counter.writes += 1
     else:

@@ -453,8 +453,7 @@ class Tensor:
     def __contains__(self, element: Any) -> bool:
         return bool((self == element).any().item())
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return self._text() if self.home is None else self.home.text(self)
@@ -560,7 +559,8 @@ class Tensor:
                 raise DtypeError(
                     f".grad must have the tensor's dtype {self.dtype.name}, got {value.dtype.name}"
                 )
-        self.more().grad = value
+        extra = self.extra or self.more()
+        extra.grad = value
 
     @grad.deleter
     def grad(self) -> None:
