@@ -1,6 +1,6 @@
 """`ad.lax`: control flow and operators under the names of `jax.lax`.
 
-A table of names, whose functions are those of `ad` itself, and one of signatures, lax.txt.
+Functions that `ad` has under the same names, and the rows of lax.txt.
 
 >>> import adjoint as ad
 >>> from adjoint import lax
@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint import doors, ops
-from adjoint.absent import absent
 from adjoint.calls.methods import as_tensor
 from adjoint.core.dtypes import to_dtype
 from adjoint.graph.control.associative_scan import associative_scan, map
@@ -28,8 +27,6 @@ from adjoint.graph.control.cond import cond, switch
 from adjoint.graph.control.implicit import custom_linear_solve, custom_root
 from adjoint.graph.control.scan import scan
 from adjoint.graph.control.while_loop import fori_loop, while_loop
-from adjoint.ops import operator as operators
-from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.reverse import stop_gradient
 
 __all__ = [
@@ -45,23 +42,6 @@ __all__ = [
     "switch",
     "while_loop",
 ]
-
-# Operators that are the same function here: under the same name, and {name in jax.lax: name here}.
-_SAME = (
-    "abs acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_not bitwise_or bitwise_xor "
-    "ceil cos cosh digamma eq erf erfc exp exp2 expm1 floor ge gt le lgamma log log1p lt mul ne "
-    "neg nextafter pow reciprocal rsqrt sign sin sinh sqrt square sub tan tanh"
-)
-_OTHER = {
-    "erf_inv": "erfinv",
-    "is_finite": "isfinite",
-    "logistic": "sigmoid",
-    "max": "maximum",
-    "min": "minimum",
-    "rem": "fmod",
-    "select": "where",
-}
-_OPERATORS = {**{name: name for name in _SAME.split()}, **_OTHER}
 
 # -- the words of lax.txt -------------------------------------------------------------------------
 
@@ -156,7 +136,6 @@ def _widened(x: Any, dims: Sequence[int]) -> Any:
 
 
 _WORDS: dict[str, Any] = {
-    "Tensor": Tensor,
     "chosen": _chosen,
     "contracted": _contracted,
     "converted": lambda x, dtype: as_tensor(x).to(to_dtype(dtype)),
@@ -166,7 +145,6 @@ _WORDS: dict[str, Any] = {
         tuple(shape), value, dtype=None if dtype is None else to_dtype(dtype)
     ),
     "from_the_end": _from_the_end,
-    "int": int,
     "one_of": _one_of,
     "sliced": lambda x, d, i, j, step: ops.slice(x, d, i, j, step),
     "steps": _steps,
@@ -177,17 +155,8 @@ _WORDS: dict[str, Any] = {
     "with_values": _with_values,
 }
 _TABLE = os.path.join(os.path.dirname(__file__), "lax.txt")
-_ROWS = frozenset(doors.read(_TABLE)[""])
-_find, _ = doors.door(globals(), _TABLE, "", _WORDS)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _OPERATORS:
-        return operators.packet(_OPERATORS[name]).function
-    if name in _ROWS:
-        return _find(name)
-    raise absent(__name__, name, __dir__())
+__getattr__, _names = doors.door(globals(), _TABLE, "", _WORDS)
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *_OPERATORS, *_ROWS})
+    return sorted({*__all__, *doors.read(_TABLE)[""]})

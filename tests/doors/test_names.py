@@ -178,7 +178,7 @@ def test_switches_of_backends_can_be_set() -> None:
 THREADS = """
 import ctypes, adjoint as ad
 import numpy as np
-from adjoint.core import pieces
+from adjoint.kernels import pieces
 from adjoint.toolchain import build
 source = (
     "extern int omp_get_max_threads(void);"

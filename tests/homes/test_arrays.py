@@ -246,7 +246,7 @@ def test_what_shares_memory_is_as_in_numpy(differentiated: bool) -> None:
         row = reading.TABLES[module][name]
         if (
             row.section in ("same", "theirs", "scipy_linalg")
-            or row.is_ufunc
+            or reading.is_ufunc(row)
             or row.returns == "None"
         ):
             continue

@@ -278,8 +278,6 @@ _FUNCTIONS: tuple[Any, ...] = (
 )  # fmt: skip
 WORDS: dict[str, Any] = {
     **{function.__name__: function for function in _FUNCTIONS},
-    "Any": Any,
-    "Tensor": Tensor,
     "float64": float64,
     "int64": int64,
 }

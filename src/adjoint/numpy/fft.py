@@ -5,20 +5,6 @@
 array([1.+0.j, 1.+0.j])
 """
 
-from __future__ import annotations
-
-from typing import Any
-
-from adjoint.absent import absent
 from adjoint.numpy import reading
 
-
-def __getattr__(name: str) -> Any:
-    if name not in reading.TABLES["fft"]:
-        raise absent("adjoint.numpy.fft", name, __dir__())
-    found = globals()[name] = reading.function("fft", name)
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted(reading.TABLES["fft"])
+__getattr__, __dir__ = reading.door(globals(), "fft")

@@ -118,7 +118,7 @@ def _find_ufunc(ufunc: np.ufunc) -> Ufunc:
     name = ufunc.__name__
     for module in ("", "special"):
         row = reading.TABLES[module].get(name)
-        if row is not None and row.is_ufunc and reading.their_ufunc(module, name) is ufunc:
+        if row is not None and reading.is_ufunc(row) and reading.their_ufunc(module, name) is ufunc:
             return reading.function(module, name)
     home = "np" if getattr(np, name, None) is ufunc else "scipy.special"
     raise _without_operator(f"{home}.{name}")

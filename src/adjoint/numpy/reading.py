@@ -1,27 +1,27 @@
-"""The table of names, read: a function for each row of `names.txt`, built when first asked for.
+"""Functions of the rows of `names.txt`, built when first asked for. doors/rows.py reads the rows.
 
-The text of a row is a signature with types, and an expression. Its function has that signature; it
-converts the arguments as their types say (conversion.py), computes the expression, and writes the
-result to `out` if there is one. What it returns is an annotation: one tensor unless the row says
-otherwise. A row without an expression calls the function of that name in the file of its section,
-in functions/. Names of an expression are, in this order: words (words.py), functions of the
-section's file, other rows, Python's builtins.
+NumPy's door adds three things to the dialect. The annotation of a parameter converts the argument
+(conversion.py); a parameter `out` is written to; and the type of the result may be one of the words
+of dressing.py. A name in an expression is a word (words.py), a function of the section's file in
+functions/, or another row: the expressions of this table say `ad.name` for operators.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from adjoint import doors
+from adjoint.absent import absent
 from adjoint.core.errors import TableError
 from adjoint.core.importing import imported
+from adjoint.doors.rows import DoorRow
 from adjoint.homes.arrays import array_of
 from adjoint.numpy import conversion, dressing, words
 from adjoint.numpy.conversion import array_or_refuse
@@ -36,70 +36,51 @@ _IGNORED = frozenset(
      "overwrite_b", "overwrite_input", "subok", "writeable")
 )  # fmt: skip
 _OFTEN = ("Array", "Number")  # types of arguments that are mostly tensors already
-# The module of a section's names, where it is not adjoint.numpy itself.
-_MODULES = {
-    "linalg": "linalg",
-    "scipy_linalg": "scipy_linalg",
-    "fft": "fft",
-    "special": "special",
-    "special.ufunc": "special",
-    "stride_tricks": "stride_tricks",
-    "methods": "methods",
-}
-# Where users find the functions, where it is not the module of that name in adjoint.numpy.
+# Sections whose names are not those of NumPy itself, and where users find all functions.
 _HOMES = {
     "": "adjoint.numpy",
-    "scipy_linalg": "adjoint.scipy.linalg",
-    "stride_tricks": "adjoint.numpy",
+    "fft": "adjoint.numpy.fft",
+    "linalg": "adjoint.numpy.linalg",
     "methods": "adjoint.numpy",
+    "scipy_linalg": "adjoint.scipy.linalg",
+    "special": "adjoint.numpy.special",
+    "stride_tricks": "adjoint.numpy",
 }
 
 
-@dataclass(frozen=True)
-class Row:
-    """One line of the table."""
-
-    name: str  # "sum"
-    section: str  # "reductions"
-    signature: str  # "a: Array, axis=None, …"; "" of a ufunc that is an operator
-    returns: str  # "Tensor"
-    expression: str  # "reduced(…)"; an operator's name for a ufunc; "" for a function of the file
-    line: int
-
-    @property
-    def is_ufunc(self) -> bool:
-        return self.section.endswith("ufunc")
-
-
-def read() -> dict[str, dict[str, Row]]:
+def _tables() -> dict[str, dict[str, DoorRow]]:
     """The rows of each module ("" is adjoint.numpy) by name."""
-    tables: dict[str, dict[str, Row]] = {name: {} for name in ("", *_MODULES.values())}
-    section = ""
-    for number, line in doors.lines(_FILE):
-        if line.startswith("["):
-            section = line[1:-1]
-            continue
-        rows = tables[_MODULES.get(section, "")]
-        for row in _rows(section, number, line):
-            if row.name in rows:
-                raise TableError(f"names.txt:{number}: {row.name} stands twice in the table")
-            rows[row.name] = row
+    tables: dict[str, dict[str, DoorRow]] = {module: {} for module in _HOMES}
+    for section, rows in doors.read(_FILE).items():
+        module = section.partition(".")[0]
+        table = tables[module if module in _HOMES else ""]
+        if twice := table.keys() & rows:
+            raise TableError(f"names.txt: {', '.join(twice)} stands in two sections")
+        table |= rows
     return tables
 
 
-def _rows(section: str, number: int, line: str) -> list[Row]:
-    left, _, expression = line.partition(" = ")
-    left, _, returns = left.partition(" -> ")
-    names, bracket, signature = left.partition("(")
-    signature = signature.rpartition(")")[0] if bracket else ""
-    return [
-        Row(name.strip(), section, signature, returns or "Tensor", expression.strip(), number)
-        for name in names.split(",")
-    ]
-
-
-TABLES = read()
+TABLES = _tables()
 METHODS = TABLES.pop("methods")  # of arrays: no module has these names
+
+
+def door(
+    module: dict[str, Any], section: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a module whose functions are the rows of a section."""
+
+    def find(name: str) -> Any:
+        if name not in TABLES[section]:
+            raise absent(module["__name__"], name, TABLES[section])
+        found = module[name] = function(section, name)
+        return found
+
+    return find, lambda: sorted(TABLES[section])
+
+
+def is_ufunc(row: DoorRow) -> bool:
+    """Whether a row's function is a ufunc in NumPy or SciPy."""
+    return row.section.endswith("ufunc")
 
 
 def function(module: str, name: str) -> Any:
@@ -123,8 +104,8 @@ _BUILT: dict[tuple[str, str], Any] = {}
 _DRESSED: dict[tuple[str, str], Any] = {}
 
 
-def _dressed(row: Row, built: Any) -> Any:
-    if row.is_ufunc or row.section in ("same", "theirs", "mapping"):
+def _dressed(row: DoorRow, built: Any) -> Any:
+    if is_ufunc(row) or row.section in ("same", "theirs", "mapping"):
         return built  # which look at their arguments themselves
     if row.returns == "None":
         return dressing.on_writable(built)
@@ -135,35 +116,34 @@ def _dressed(row: Row, built: Any) -> Any:
     return dressing.on_arrays(built, gives)
 
 
-def _build(module: str, row: Row) -> Any:
-    if row.is_ufunc:
-        composed = bool(row.signature)  # SciPy's own loops for float32 compute in double precision
+def _build(module: str, row: DoorRow) -> Any:
+    if is_ufunc(row):
+        composed = (
+            row.signature is not None
+        )  # SciPy's own loops for float32 compute in double precision
         return Ufunc(
             their_ufunc(module, row.name),
             _elements(module, row),
             tensors_only=composed,
-            wide=composed and module == "special",
+            wide=composed and module == "special",  # SciPy computes float32 in double precision
         )
     if row.section == "same":
         return getattr(np, row.name)
     if row.section == "theirs":
         return _on_values(row.name)
-    return _compiled(module, row, _text(row), typed=True)
+    built = _compiled(module, row, _typed(row))
+    built.__annotations__ = {"return": _returned(row)}
+    said = f"\n\n{doors.in_operators(row.expression)}" if row.expression else ""
+    built.__doc__ = f"NumPy's `{row.name}`, of tensors.{said}"
+    return built
 
 
 def method(name: str) -> Any:
     """A method of arrays, made of functions of arrays."""
     row = METHODS[name]
-    if not row.signature:
-        return function("", row.name)
-    text = f"def {row.name}({row.signature}): return {row.expression or _own_call(row)}"
-    return _compiled("methods", row, text, typed=False)
-
-
-def _own_call(row: Row) -> str:
-    tree = ast.parse(f"def {row.name}({row.signature}): pass").body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    return _call(row.name, tree.args)
+    if row.signature is None:
+        return function("", name)
+    return _compiled("methods", row, _untyped(row))
 
 
 def their_ufunc(module: str, name: str) -> np.ufunc:
@@ -172,12 +152,15 @@ def their_ufunc(module: str, name: str) -> np.ufunc:
     return getattr(found, "__wrapped__", found)
 
 
-def _elements(module: str, row: Row) -> Callable[..., Any]:
+def _elements(module: str, row: DoorRow) -> Callable[..., Any]:
     """What a ufunc does to tensors: an operator, or an expression."""
-    if not row.signature:
+    if row.signature is None:
         return packet(row.expression).function
-    text = f"def {row.name}({row.signature}): return {row.expression}"
-    return _compiled(module, row, text, typed=False)
+    return _compiled(module, row, _untyped(row))
+
+
+def _untyped(row: DoorRow) -> str:
+    return f"def {row.name}({row.signature}): return {row.expression or row.call(_IGNORED)}"
 
 
 def _on_values(name: str) -> Callable[..., Any]:
@@ -194,11 +177,9 @@ def _on_values(name: str) -> Callable[..., Any]:
     return doors.with_signature(on_values, theirs)
 
 
-def _text(row: Row) -> str:
+def _typed(row: DoorRow) -> str:
     """The Python text of a row's function, on one line, which tracebacks show as the row's."""
-    tree = ast.parse(f"def {row.name}({row.signature}): pass").body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    given = tree.args
+    given = row.parameters()
     plain = [*given.posonlyargs, *given.args, *given.kwonlyargs]
     steps = []
     for argument in plain:
@@ -208,7 +189,7 @@ def _text(row: Row) -> str:
             short = f"{name} if type({name}) is Tensor else " if kind in _OFTEN else ""
             steps.append(f"{name} = {short}{kind}({name})")
         argument.annotation = None
-    expression = row.expression or _call(row.name, given)
+    expression = row.expression or row.call(_IGNORED)
     if any(a.arg == "out" for a in plain):
         steps.append(f"result = {expression}")
         steps.append(f"return result if out is None else written({row.name!r}, result, out)")
@@ -217,26 +198,12 @@ def _text(row: Row) -> str:
     return f"def {row.name}({ast.unparse(given)}): {'; '.join(steps)}"
 
 
-def _call(name: str, given: ast.arguments) -> str:
-    """The call of a section's function with a row's arguments."""
-    parts = [a.arg for a in (*given.posonlyargs, *given.args) if a.arg not in _IGNORED]
-    parts += [f"*{given.vararg.arg}"] if given.vararg else []
-    parts += [f"{a.arg}={a.arg}" for a in given.kwonlyargs if a.arg not in _IGNORED]
-    parts += [f"**{given.kwarg.arg}"] if given.kwarg else []
-    return f"_own({', '.join(parts)})"
+def _compiled(module: str, row: DoorRow, text: str) -> Callable[..., Any]:
+    found = functools.partial(_found, module, row)
+    return doors.compiled(text, row.where, _HOMES[module], found)
 
 
-def _compiled(module: str, row: Row, text: str, *, typed: bool) -> Callable[..., Any]:
-    home = _HOMES.get(module, f"adjoint.numpy.{module}")
-    built = doors.compiled(text, f"{_FILE}:{row.line}", home, lambda n: _found(n, module, row))
-    if typed:
-        built.__annotations__ = {"return": _returned(row)}
-        said = f"\n\n{doors.in_operators(row.expression)}" if row.expression else ""
-        built.__doc__ = f"NumPy's `{row.name}`, of tensors.{said}"
-    return built
-
-
-def _returned(row: Row) -> Any:
+def _returned(row: DoorRow) -> Any:
     """What a function returns, as an annotation."""
     if row.returns == "Tensor":
         return Tensor
@@ -245,22 +212,17 @@ def _returned(row: Row) -> Any:
     return eval(row.returns, {**vars(_file(row.section) or words), **names})
 
 
-def _found(name: str, module: str, row: Row) -> Any:
-    """What a name in a row's text stands for."""
-    own = _file(row.section)
-    if name == "_own":
-        return getattr(own, row.name)
-    for place in (words, conversion, own):
+def _found(module: str, row: DoorRow, name: str) -> Any:
+    """The object that a name in a row's text means."""
+    for place in (words, conversion, _file(row.section)):
         if place is not None and name in vars(place):
             return getattr(place, name)
+    if module == "methods":  # also the function of the method's own name
+        return function("", name) if name in TABLES[""] else row.found(name, {})
     for table in (module, ""):
-        if module == "methods":
-            break
         if name != row.name and name in TABLES[table] and not _shadows(name, table, module):
             return of_tensors(table, name)
-    if module == "methods" and name in TABLES[""]:  # also the function of the method's own name
-        return function("", name)
-    return getattr(builtins, name, None)  # None is a variable of the text itself
+    return row.found(name, {})
 
 
 def _shadows(name: str, table: str, module: str) -> bool:

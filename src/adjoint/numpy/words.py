@@ -15,21 +15,9 @@ from adjoint import exchange as exchange
 from adjoint.calls.methods import tensor
 from adjoint.core.dtypes import OF, DType, bool_, complex128, float64, int64, uint64
 from adjoint.core.errors import ArgumentError, DimensionError, ShapeError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array, floating
-from adjoint.ops.operator import packet
 from adjoint.tensor.tensor import Tensor
-
-
-class Operators:
-    """The functions of operators by name, found when first asked for: `ad.sin`."""
-
-    def __getattr__(self, name: str) -> Any:
-        function = packet(name).function
-        setattr(self, name, function)
-        return function
-
-
-ad = Operators()
 
 
 def made(array: Any, dtype: Any = None) -> Tensor:

@@ -21,12 +21,12 @@ from scipy.stats import rv_discrete
 import adjoint.numpy as tensors
 from adjoint import doors
 from adjoint.core.errors import NotDifferentiable, ValueRangeError
+from adjoint.doors import ad
 from adjoint.graph.control.callbacks import pure_callback
 from adjoint.homes.arrays import array_of
 from adjoint.numpy import special
 from adjoint.numpy.functions.special import analytic
 from adjoint.numpy.functions.special import named as named  # a word of laws.txt
-from adjoint.numpy.words import ad
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.custom import custom_jvp
 

@@ -24,8 +24,8 @@ from scipy.stats import rv_continuous, rv_discrete
 
 from adjoint.absent import absent
 from adjoint.core.errors import AdjointError, ArgumentError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array, Float, floating
-from adjoint.numpy.words import ad
 from adjoint.scipy import laws
 from adjoint.tensor.tensor import Tensor
 

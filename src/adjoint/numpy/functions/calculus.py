@@ -8,10 +8,11 @@ import numpy as np
 
 from adjoint.core.dtypes import float64
 from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array, Float, array_or_refuse, common
 from adjoint.numpy.functions.making import linspace
 from adjoint.numpy.functions.products import convolution
-from adjoint.numpy.words import ad, dims_of, doubles, made
+from adjoint.numpy.words import dims_of, doubles, made
 from adjoint.tensor.tensor import Tensor
 
 

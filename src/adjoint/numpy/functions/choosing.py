@@ -10,8 +10,9 @@ import numpy as np
 from adjoint import functions
 from adjoint.core.dtypes import bool_, float64, int64
 from adjoint.core.errors import ArgumentError, ValueRangeError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array, Float, written
-from adjoint.numpy.words import ad, lined
+from adjoint.numpy.words import lined
 from adjoint.tensor.tensor import Tensor
 
 

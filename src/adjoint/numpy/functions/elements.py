@@ -8,9 +8,10 @@ import numpy as np
 
 from adjoint.core.dtypes import bool_, finfo
 from adjoint.core.errors import ArgumentError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array, Number, common, common_numbers
 from adjoint.numpy.dressing import dressed_like, made_like
-from adjoint.numpy.words import ad, places_of
+from adjoint.numpy.words import places_of
 from adjoint.tensor.tensor import Tensor
 
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import ArgumentError
+from adjoint.doors import ad
 from adjoint.homes.arrays import array_of
 from adjoint.numpy.conversion import Array, common
 from adjoint.numpy.dressing import Arguments
-from adjoint.numpy.words import ad, made
+from adjoint.numpy.words import made
 from adjoint.tensor.tensor import Tensor
 
 

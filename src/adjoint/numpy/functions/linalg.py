@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from adjoint.core.dtypes import int32, int64
 from adjoint.core.errors import ValueRangeError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import common
-from adjoint.numpy.words import ad
 from adjoint.tensor.tensor import Tensor
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from adjoint.core.dtypes import bool_
 from adjoint.core.errors import ArgumentError, ValueRangeError
+from adjoint.doors import ad
 from adjoint.homes.arrays import array_of as array_of
 from adjoint.numpy.conversion import Array, Dtype, Number, common_numbers, floating
-from adjoint.numpy.words import ad, made
+from adjoint.numpy.words import made
 from adjoint.tensor.tensor import Tensor
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.core.errors import ArgumentError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array
-from adjoint.numpy.words import ad
 
 
 def one_of(given: tuple[Any, ...]) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.core.errors import ValueRangeError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import common
-from adjoint.numpy.words import ad
 from adjoint.tensor.tensor import Tensor
 
 

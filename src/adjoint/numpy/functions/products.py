@@ -8,8 +8,9 @@ import numpy as np
 
 from adjoint.checks.einsum import from_sublists
 from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array, Dtype, Float, common
-from adjoint.numpy.words import ad, doubles, in_dtype_of
+from adjoint.numpy.words import doubles, in_dtype_of
 from adjoint.tensor.tensor import Tensor
 
 

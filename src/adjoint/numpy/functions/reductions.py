@@ -9,8 +9,9 @@ import numpy as np
 
 from adjoint.core.dtypes import bool_, float64, int64
 from adjoint.core.errors import ArgumentError, ValueRangeError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array, Float, common, floating
-from adjoint.numpy.words import ad, as_floating, count_of, dims_of, joined, kept, reduced
+from adjoint.numpy.words import as_floating, count_of, dims_of, joined, kept, reduced
 from adjoint.tensor.tensor import Tensor
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import DependsOnValues, ValueRangeError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array, common
 from adjoint.numpy.functions import linalg as of_numpy
 from adjoint.numpy.functions.linalg import one_triangle as one_triangle
-from adjoint.numpy.words import ad
 from adjoint.ops.fans import is_in_graph
 from adjoint.tensor.tensor import Tensor
 

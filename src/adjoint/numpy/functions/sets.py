@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from adjoint.core.dtypes import bool_
 from adjoint.core.errors import ArgumentError
+from adjoint.doors import ad
 from adjoint.functions import unique as our_unique
 from adjoint.numpy.conversion import common
-from adjoint.numpy.words import ad, so_many
+from adjoint.numpy.words import so_many
 from adjoint.tensor.tensor import Tensor
 
 

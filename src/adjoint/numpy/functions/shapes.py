@@ -9,11 +9,12 @@ import numpy as np
 
 from adjoint.core.dtypes import float64, int64
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
+from adjoint.doors import ad
 from adjoint.homes.arrays import ndarray
 from adjoint.numpy.conversion import Array, common
 from adjoint.numpy.dressing import VIEW, on_arrays, outermost
 from adjoint.numpy.functions.reductions import quantiles
-from adjoint.numpy.words import ad, dims_of, in_order, lined, made, reduced
+from adjoint.numpy.words import dims_of, in_order, lined, made, reduced
 from adjoint.tensor.tensor import Tensor
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import ArgumentError
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Float, common
-from adjoint.numpy.words import ad, dims_of
+from adjoint.numpy.words import dims_of
 from adjoint.tensor.tensor import Tensor
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import DType
+from adjoint.doors import ad
 from adjoint.numpy.conversion import Array, array_or_refuse, common
-from adjoint.numpy.words import ad
 from adjoint.tensor.tensor import Tensor
 
 
