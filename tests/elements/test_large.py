@@ -18,9 +18,6 @@ from adjoint.c_kernels import conversions
 from adjoint.c_kernels.element_loops import ElementLoop
 from adjoint.core import dtypes
 from adjoint.elements import fused, large
-from adjoint.ops import binding
-from adjoint.ops.operator import operator
-from adjoint.table import TABLE
 from adjoint.toolchain import background, discovery
 
 pytestmark = pytest.mark.skipif(discovery.toolchain() is None, reason="needs a C compiler")
@@ -36,42 +33,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def draw(*shape: int, dtype: Any = np.float64, seed: int = 0) -> Any:
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
-
-
-def both(op: Any, *values: Any) -> tuple[Any, Any]:
-    """The results of the native kernel and of NumPy's, called with the same arguments."""
-    native = large.Large(op.row)(*values)
-    if op.row.names_kernel:
-        kernel = binding.reference(op.row.kernel, "kernels", op.row, "kernel")
-        return native, kernel(*values)
-    tensors = [
-        ad.tensor(v[..., :1000]) if isinstance(v, np.ndarray) and v.ndim else v for v in values
-    ]
-    return (None if native is None else native[..., :1000]), op(*tensors).numpy()
-
-
-CALLS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "gelu": (ad.ops.gelu.default, ("tanh",)),
-    "exact gelu": (ad.ops.gelu.default, ("none",)),
-    "silu": (ad.ops.silu.default, ()),
-    "softplus": (ad.ops.softplus.default, (1.5, 20.0)),
-    "leaky relu": (ad.ops.leaky_relu.default, (0.01,)),
-    "clamp": (ad.ops.clamp.default, (-0.5, None)),
-    "erfinv": (ad.ops.erfinv.default, ()),
-    "lgamma": (ad.ops.lgamma.default, ()),
-}
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", CALLS)
-def test_native_kernels_equal_numpys(name: str, dtype: Any) -> None:
-    op, rest = CALLS[name]
-    x = draw(N, dtype=dtype)
-    x[:6] = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40]
-    native, plain = both(op, x, *rest)
-    assert native.dtype == dtype
-    tolerance = 64 * np.finfo(dtype).eps
-    np.testing.assert_allclose(native[:1000], plain[:1000], rtol=tolerance, atol=tolerance)
 
 
 LAYOUTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
@@ -248,54 +209,6 @@ def test_whole_numbers_wrap_as_numpys_do(dtype: Any) -> None:
     assert large.Large(ad.ops.add.Scalar.row)(a, 1.5, 1) is None
 
 
-OF_COMPLEX = [row for row in TABLE.rows() if "complex" in row.c and large.has_text(row)]
-ODD = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2.5])
-
-
-def draw_complex(dtype: Any, seed: int) -> Any:
-    """Numbers that begin with all pairs of odd ones, in an order of the seed."""
-    z = (draw(N, seed=seed) + 1j * draw(N, seed=seed + 1)).astype(dtype)
-    pairs = np.empty((len(ODD), len(ODD)), dtype)
-    pairs.real, pairs.imag = ODD[:, None], ODD
-    z[: pairs.size] = np.random.default_rng(seed).permutation(pairs.ravel())
-    return z
-
-
-@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
-@pytest.mark.parametrize("row", OF_COMPLEX, ids=lambda row: row.full_name)
-def test_complex_kernels_equal_numpys(row: Any, dtype: Any) -> None:
-    """To rounding; NaN, infinities and the signs of zeros are where NumPy has them."""
-    given: dict[str, Any] = {}
-    for number, argument in enumerate(row.schema.arguments):
-        if argument.name == "condition":
-            given[argument.name] = draw(N) > 0
-        elif argument.type.is_tensor:
-            given[argument.name] = draw_complex(dtype, number)
-        else:
-            given[argument.name] = argument.default if argument.has_default else 1.5 - 0.5j
-    found = large.Large(row)(*given.values())
-    op, part = operator(row.schema.name, row.schema.overload), large.LARGE // 2
-    expected = np.concatenate([
-        op(**{n: ad.tensor(v[s : s + part]) if isinstance(v, np.ndarray) else v
-              for n, v in given.items()}).numpy()
-        for s in range(0, N, part)
-    ])  # fmt: skip
-    assert found is not None
-    assert found.dtype == expected.dtype
-    if found.dtype == np.bool_:
-        np.testing.assert_array_equal(found, expected)
-        return
-    near = 4 * np.finfo(found.dtype).eps * np.abs(np.where(np.isfinite(expected), expected, 0))
-    for one, other in ((found.real, expected.real), (found.imag, expected.imag)):
-        with np.errstate(invalid="ignore"):
-            close = (
-                (one == other) | (np.abs(one - other) <= near) | (np.isnan(one) & np.isnan(other))
-            )
-        assert close.all()
-        zero = (one == 0) & (other == 0)
-        np.testing.assert_array_equal(np.signbit(one[zero]), np.signbit(other[zero]))
-
-
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_complex_numbers_may_lie_anyhow(name: str) -> None:
     a, b = LAYOUTS[name](lambda *shape, seed=0: draw(*shape, seed=seed) * (1 - 2j))
@@ -309,75 +222,6 @@ def test_parts_of_complex_numbers_are_no_complex_numbers() -> None:
     z = ad.ones(N, dtype=ad.complex64)
     with pytest.raises(ad.errors.DtypeError, match="must both be float32"):
         ad.complex(z, z)
-
-
-@pytest.mark.parametrize("exponent", [2, 0.5, -1, 3, -2, 7, 1.5, 2j, 0, 1])
-def test_powers_of_complex_numbers_are_numpys(exponent: Any) -> None:
-    z = draw_complex(np.complex128, 0)
-    found = large.Large(ad.ops.pow.Tensor_Scalar.row)(z, exponent)
-    with np.errstate(all="ignore"):
-        np.testing.assert_allclose(found, z**exponent, rtol=1e-13)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", ["ldexp", "_inverse_power"])
-def test_kernels_of_two_operands_equal_numpys_at_odd_numbers(name: str, dtype: Any) -> None:
-    x, y = draw(N, dtype=dtype), (100 * draw(N, seed=1)).astype(dtype)
-    y[1000:2000] = np.round(y[1000:2000])
-    limits = np.finfo(dtype)
-    odd = [
-        *ODD,
-        limits.max,
-        limits.tiny,
-        limits.smallest_subnormal,
-        150,
-        -150,
-        2090,
-        -1100,
-        3e3,
-        6e3,
-    ]
-    pairs = np.meshgrid(*[np.array([*odd, -6e3], dtype)] * 2)
-    x[: pairs[0].size], y[: pairs[0].size] = pairs[0].ravel(), pairs[1].ravel()
-    op = getattr(ad.ops, name).operators[0]
-    numbers = (2, True) if name == "_inverse_power" else ()
-    found = large.Large(op.row)(x, y, *numbers)
-    part = large.LARGE // 2
-    expected = np.concatenate([
-        op(ad.tensor(x[s : s + part]), ad.tensor(y[s : s + part]), *numbers).numpy()
-        for s in range(0, N, part)
-    ])  # fmt: skip
-    assert found is not None
-    np.testing.assert_allclose(
-        found, expected, rtol=8 * limits.eps, atol=2 * limits.smallest_subnormal
-    )
-    if name == "ldexp":  # whole powers are exact
-        np.testing.assert_array_equal(found[1000:2000], expected[1000:2000])
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_logit_is_right_to_two_ulp(dtype: Any) -> None:
-    eps = np.finfo(dtype).eps
-    x = np.concatenate([np.linspace(0, 1, N), 0.5 + np.linspace(-1e-3, 1e-3, N)]).astype(dtype)
-    found = large.Large(ad.ops.logit.default.row)(x, None)
-    wide = x.astype(np.longdouble)
-    with np.errstate(divide="ignore"):
-        want = np.where(
-            np.abs(wide - 0.5) < 0.25, 2 * np.arctanh(2 * wide - 1), np.log(wide / (1 - wide))
-        )
-    assert found is not None
-    np.testing.assert_array_equal(found[[0, N - 1]], [-np.inf, np.inf])
-    inner = np.isfinite(want)
-    assert (np.abs(found[inner] - want[inner]) <= 2 * eps * np.abs(want[inner])).all()
-
-
-def test_conditions_choose() -> None:
-    mask, a, b = draw(N) > 0, draw(N, seed=1), draw(N, seed=2)
-    found = large.Large(ad.ops.where.self.row)(mask, a, b)
-    np.testing.assert_array_equal(found, np.where(mask, a, b))
-    low = large.Large(ad.ops.clamp.Tensor.row)(a, b, None)
-    np.testing.assert_array_equal(low, np.maximum(a, b))
-    np.testing.assert_array_equal(large.Large(ad.ops.gt.Scalar.row)(a, 0.5), a > 0.5)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -416,17 +260,6 @@ def test_results_do_not_depend_on_their_neighbours(name: str, dtype: Any) -> Non
     assert alone is not None
     assert beside is not None
     np.testing.assert_array_equal(alone[np.arange(N) % 100 > 0], beside[np.arange(N) % 100 > 0])
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gradient_of_the_logistic_function_is_right_to_five_ulp(dtype: Any) -> None:
-    x = np.linspace(-80, 80, N).astype(dtype)
-    t = ad.tensor(x, requires_grad=True)
-    (found,) = ad.autograd.grad(t.sigmoid(), t, ad.ones(N, dtype=t.dtype))
-    e = np.exp(-np.abs(x.astype(np.longdouble)))
-    want = e / (1 + e) ** 2
-    ulp = np.spacing(want.astype(dtype)).astype(np.longdouble)
-    assert (np.abs(found.numpy() - want) / ulp).max() < 5
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

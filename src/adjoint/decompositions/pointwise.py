@@ -36,8 +36,14 @@ def lerp(self: Any, end: Any, weight: Any) -> Any:
 
 
 def logaddexp(self: Any, other: Any) -> Any:
-    """log(exp(self) + exp(other)), a logsumexp of two."""
+    """log(exp(self) + exp(other)), a logsumexp of two; of complex numbers on the branch of the
+    larger one.
+    """
     a, b = ops.broadcast_tensors([self, other])
+    if a.is_complex() or b.is_complex():
+        first = a.real >= b.real
+        larger, smaller = ops.where(first, a, b), ops.where(first, b, a)
+        return larger + (smaller - larger).exp().log1p()
     return ops.stack([a, b]).logsumexp((0,))
 
 

@@ -653,7 +653,8 @@ _REALS = {
 }""",
     "ad_exp_of_quotient": """real ad_exp_of_quotient@(real x, real divisor) {
   const real q = x / divisor, rest = fma@(-q, divisor, x) / divisor, e = ad_exp@(q);
-  return e + e * (rest - rest == 0 ? rest : 0);
+  const real more = e * rest;
+  return more - more == 0 ? e + more : e;
 }""",
     "ad_softplus": """real ad_softplus@(real x) {
   return log1p@(ad_short_exp@(-fabs@(x))) + (x < 0 ? 0 : x);

@@ -361,7 +361,8 @@ def exp_of_quotient(self: Array, divisor: float) -> Array:
         quotient = np.asarray(x / divisor)
         back, lost = _product(quotient, divisor)
         rest = ((x - back) - lost) / divisor
-        return np.exp(quotient) * (1 + np.where(np.isfinite(rest), rest, 0))
+        # a rest beyond 1 is of a quotient whose exponential is 0 or infinite
+        return np.exp(quotient) * (1 + np.where(np.abs(rest) < 1, rest, 0))
 
     return in_double(compute, self)
 

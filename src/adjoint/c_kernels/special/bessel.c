@@ -231,14 +231,19 @@ double ad_bessel_of(double x, int order, int kind) {
   extern double jn(int, double), yn(int, double);
   if (kind == 0) return ad_modified_i(x, order);
   if (kind == 1) return ad_upwards(x, order, 1);
-  if (kind == 3 && x <= 1) return ad_upwards(x, order, 3);
+  if ((kind == 3 && x <= 1) || fabs(x) > 2 * order + 8) return ad_upwards(x, order, kind);
   return kind == 2 ? jn(order, x) : yn(order, x);
 }
 
-/* K or Y of any order, from those of orders 0 and 1 */
+/* K, J or Y of order 0 or 1 */
+double ad_bessel_start(double x, int order, int kind) {
+  if (kind == 1) return ad_bessel_k_value(x, order);
+  return kind == 3 && x <= 1 ? ad_bessel_y_near(x, order) : ad_bessel(x, kind - 2, order, 0);
+}
+
+/* K, J or Y of any order, from those of orders 0 and 1: of J where x is larger than the order */
 double ad_upwards(double x, int order, int kind) {
-  double before = kind == 1 ? ad_bessel_k_value(x, 0) : ad_bessel_y_near(x, 0);
-  double now = kind == 1 ? ad_bessel_k_value(x, 1) : ad_bessel_y_near(x, 1);
+  double before = ad_bessel_start(x, 0, kind), now = ad_bessel_start(x, 1, kind);
   if (order == 0) return before;
   for (int k = 1; k < order; k++) {
     const double next = 2 * k / x * now + (kind == 1 ? before : -before);

@@ -159,7 +159,8 @@ def _exp_difference(a: Array, b: Array) -> Array:
     difference = a - b
     moved = difference - a
     lost = (a - (difference - moved)) - (b + moved)
-    return np.exp(difference) * (1 + np.where(np.isfinite(lost), lost, 0))
+    # a rest beyond 1 is of a difference whose exponential is 0 or infinite
+    return np.exp(difference) * (1 + np.where(np.abs(lost) < 1, lost, 0))
 
 
 def _checked_norm_dtype(self: Array, dtype: DType | None) -> Array:

@@ -52,7 +52,8 @@ def scaled(x: Array) -> Array:
 
 
 def erfinv(self: Array) -> Array:
-    return ufunc("erfinv", self)
+    """SciPy's, which loses the sign of -0."""
+    return np.copysign(ufunc("erfinv", self), self)
 
 
 def ndtr(self: Array) -> Array:
