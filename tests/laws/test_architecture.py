@@ -27,7 +27,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "batching": ("core", "checks", "ops"),
     "decompositions": ("core", "checks", "structures", "kinks", "ops"),
     "tensor": ("core", "table", "checks", "elements", "ops"),
-    "tape": ("core", "table", "elements", "ops", "tensor"),
+    "tape": ("core", "table", "c_kernels", "elements", "ops", "tensor"),
     "homes": ("core", "structures", "kinks", "table", "ops", "tensor", "tape"),
     "calls": ("core", "table", "elements", "ops", *EAGER),
     "transforms": ("core", "table", "ops", "batching", *EAGER),

@@ -566,6 +566,23 @@ def sgn(self: Array) -> Array:
     return self.copy() if self.dtype.kind == "b" else np.sign(self)
 
 
+def shift_left(self: Array | int, other: Array | int) -> Array:
+    """self · 2^other, for whole numbers that are no booleans."""
+    return _of_whole("bitwise_left_shift", np.left_shift(self, other), self, other)
+
+
+def shift_right(self: Array | int, other: Array | int) -> Array:
+    """self / 2^other rounded down, for whole numbers that are no booleans."""
+    return _of_whole("bitwise_right_shift", np.right_shift(self, other), self, other)
+
+
+def _of_whole(what: str, result: Array, *operands: Array | int) -> Array:
+    """The result, unless all operands are booleans, which NumPy takes for numbers of 8 bits."""
+    if result.dtype == np.int8 and all(np.asarray(x).dtype == np.bool_ for x in operands):
+        raise DtypeError(f"{what}: booleans have no binary digits to shift; convert them first.")
+    return result
+
+
 def angle(self: Array) -> Array:
     """The argument of complex numbers; 0 or pi for reals, NaN for NaN."""
     if self.dtype.kind == "c":
