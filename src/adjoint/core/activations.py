@@ -1,4 +1,4 @@
-"""Numbers of activation functions that NumPy's kernels, native ones and decompositions share."""
+"""Constants of activation functions that kernels in NumPy and C and decompositions share."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from fractions import Fraction
 from functools import cache
 
 # --- mish ---------------------------------------------------------------------------------------
-#
-# With u = eˣ and b = u² + 2u + 2 its gate tanh(log(1 + u)) is (u² + 2u)/b, and the k-th derivative
-# of that p/bᵏ⁺¹, where p is a polynomial with whole coefficients: from p follows
-# u p' b - (k+1) p u b'.
+# With u = eˣ and b = u² + 2u + 2 its gate tanh(log(1 + u)) is (u² + 2u)/b. The k-th derivative of
+# the gate is p/bᵏ⁺¹, where p is a polynomial with integer coefficients; the next p is u p' b -
+# (k+1) p u b'.
 
 BELOW = (2, 2, 1)  # b, lowest power first
 Polynomial = tuple[int, ...]

@@ -1,9 +1,9 @@
-"""Memory of arrays that are gone stays with the process, for the next ones.
+"""The process keeps the memory of freed arrays for the next ones.
 
 By default glibc returns large blocks to the system as soon as they are freed, and every array of
-some megabytes then pays for fresh pages, up to a third of the time of a pass over it. The
-thresholds are the user's where the environment sets them ($MALLOC_TRIM_THRESHOLD_ or
-$MALLOC_MMAP_THRESHOLD_).
+some megabytes then pays for fresh pages, up to a third of the time of a pass over it. If the
+environment sets the thresholds ($MALLOC_TRIM_THRESHOLD_ or $MALLOC_MMAP_THRESHOLD_), they stay as
+the user set them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import os
 import sys
 
 _TRIM, _MMAP = -1, -3  # glibc's numbers of the parameters
-_KEPT = 1 << 28  # bytes of freed memory from which some is given back
-_OWN = 1 << 26  # bytes from which a block is a mapping of its own
+_KEPT = 1 << 28  # bytes of freed memory above which some is returned
+_OWN = 1 << 26  # bytes from which a block gets its own mapping
 
 
 def keep_freed_memory() -> None:

@@ -1,19 +1,19 @@
 """The directory of files that outlive a process: compiled objects, prepared rows.
 
-A file is written under a temporary name and renamed, so that others see it whole or not at all; one
-that matters ends in a seal, so that damage shows. Loading is kept light, since every process does
-it: nothing is imported here that reading does not need.
+A file is written under a temporary name and renamed, so that others see it whole or not at all;
+important files end in a seal, so that damage shows. This module imports only what reading needs,
+since every process loads it.
 
-Note [Whose files are read]. Loading an object or a code object is running its code. So the
-directory, with links resolved once, and every directory above it must be such that nobody but this
-user and root can put anything there; then the file that was checked is the file that is loaded.
-Others may have been able to write there once, so a file is read only if it belongs to this user or
-root, nobody else can write it, and it is neither a link nor a second name of some file.
+Note [Whose files are read]. Loading an object or a code object runs its code. So only this user and
+root may be able to write to the directory, with links resolved once, and to every directory above
+it; then the file that was checked is the file that is loaded. Others may have been able to write
+there earlier, so a file is read only if it belongs to this user or root, nobody else can write it,
+and it is neither a link nor a second name of some file.
 
-Note [How much is kept]. The time of a file says when it was last used, to the hour. Where all files
-are more than $ADJOINT_CACHE_SIZE (a number of bytes, "500M", "2G"; 1G if it is not set), those that
-were not used for longest are removed; each process that writes looks when it writes first, and
-whenever it has written a part of that.
+Note [How much is kept]. The time of a file says when it was last used, to the hour. If all files
+together exceed $ADJOINT_CACHE_SIZE (a number of bytes, "500M", "2G"; 1G if it is not set), the
+least recently used files are removed. Each process that writes checks this when it first writes,
+and whenever it has written another 1/64 of the limit.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from functools import lru_cache
 
 from adjoint.core.lazy import Lazy
 
-shlex, shutil, tempfile = Lazy("shlex"), Lazy("shutil"), Lazy("tempfile")  # none of them to read
+shlex, shutil, tempfile = Lazy("shlex"), Lazy("shutil"), Lazy("tempfile")  # reading needs none
 
-_SEAL = b"adjoint1"  # ends a sealed file, after its SHA-256; loaders of objects ignore what follows
+_SEAL = b"adjoint1"  # last bytes of a sealed file, after its SHA-256; object loaders ignore them
 _SCRATCH = "build-"  # folders of files under way
 _STALE = 3600.0  # seconds after which such a folder belongs to a process that was killed
-_LIMIT = 1 << 30  # bytes of all files, unless $ADJOINT_CACHE_SIZE says another number
-_ROOM = 0.75  # of these bytes are kept when there are more
-_FRESH = 60.0  # seconds in which a file may have been written and not yet been read
-_TOUCHED = 3600.0  # seconds after which the use of a file is written down again
-_LOOKS = 64  # times a process looks while it writes as much as may be kept
+_LIMIT = 1 << 30  # bytes of all files, unless $ADJOINT_CACHE_SIZE is set
+_ROOM = 0.75  # share of the limit that is kept when files are removed
+_FRESH = 60.0  # seconds during which a new file may not have been read yet
+_TOUCHED = 3600.0  # seconds after which a use updates the file's time
+_LOOKS = 64  # checks of the size while a process writes `limit()` bytes
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_KEPT = (".so", ".bin", ".txt", ".c", ".log")  # endings of the files that are ours
-# no link is followed, no pipe waited for
+_KEPT = (".so", ".bin", ".txt", ".c", ".log")  # suffixes of our files
+# follow no link, wait for no pipe
 _PLAINLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -55,7 +55,9 @@ def wanted() -> str:
 
 
 def resolved() -> str:
-    """The same directory with links resolved; without a home, an error."""
+    """The wanted directory with links resolved; raise if it needs a home directory and there is
+    none.
+    """
     path = wanted()
     if path.startswith("~"):
         raise OSError(errno.ENOENT, "there is no home directory", path)
@@ -63,13 +65,13 @@ def resolved() -> str:
 
 
 def make(path: str) -> None:
-    """Make a directory for this user alone, and what is missing above it."""
+    """Make a directory for this user alone, with missing directories above it."""
     for folder in (*reversed(_above(path)), path):
         with contextlib.suppress(FileExistsError):
             if not os.path.exists(folder):
                 os.mkdir(folder, mode=0o700)
     if not os.path.isdir(path):
-        os.mkdir(path, mode=0o700)  # says why it cannot be made
+        os.mkdir(path, mode=0o700)  # raises the reason
 
 
 def _above(path: str) -> list[str]:
@@ -101,7 +103,7 @@ def trouble(path: str) -> tuple[str, str] | None:
 def _distrust(status: os.stat_result, *, may_be_shared: bool) -> str:
     """Why a file or directory may have been changed by others; empty if it cannot have been.
 
-    A directory above the cache may be shared if others cannot rename what is not theirs.
+    A directory above the cache may be shared if others cannot rename files that are not theirs.
     """
     if status.st_uid not in (os.geteuid(), 0):
         return f"it belongs to another user, number {status.st_uid}"
@@ -116,8 +118,8 @@ def _distrust(status: os.stat_result, *, may_be_shared: bool) -> str:
 
 @lru_cache
 def _is_private(group: int) -> bool:
-    """Whether a group is that of one user alone, as many systems have it: both of one name."""
-    import grp  # not everywhere, like pwd
+    """Whether a group belongs to this user alone: it has the user's name, as on many systems."""
+    import grp  # not on every system, like pwd
     import pwd
 
     try:
@@ -158,7 +160,7 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def sealed(content: bytes) -> bytes:
-    """The content with its seal behind it, by which damage shows."""
+    """The content followed by its seal, by which damage shows."""
     return content + hashlib.sha256(content).digest() + _SEAL
 
 
@@ -169,7 +171,7 @@ def unsealed(content: bytes) -> bytes | None:
 
 
 def discard(path: str) -> None:
-    """Remove what cannot be used."""
+    """Remove a file or folder that cannot be used."""
     with contextlib.suppress(OSError):
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
@@ -178,7 +180,7 @@ def discard(path: str) -> None:
 
 
 def write(path: str, content: bytes) -> None:
-    """Write a file so that others see all of it or nothing; without success it is absent."""
+    """Write a file so that others see all of it or nothing; if that fails, there is no file."""
     directory, name = os.path.split(path)
     with contextlib.suppress(OSError), scratch(directory) as folder:
         made = os.path.join(folder, name)
@@ -196,7 +198,7 @@ def publish(made: str, path: str) -> None:
 
 
 def limit() -> int:
-    """How many bytes all files may have: $ADJOINT_CACHE_SIZE. Note [How much is kept]."""
+    """The most bytes that all files may have: $ADJOINT_CACHE_SIZE. Note [How much is kept]."""
     return _bytes(os.environ.get("ADJOINT_CACHE_SIZE", ""))
 
 
@@ -216,7 +218,7 @@ def _bytes(given: str) -> int:
 
 
 def files(directory: str) -> list[tuple[float, int, str]]:
-    """When each file of ours was last used, its bytes, its path."""
+    """(time of last use, bytes, path) of each of our files."""
     found: list[tuple[float, int, str]] = []
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
@@ -228,8 +230,8 @@ def files(directory: str) -> list[tuple[float, int, str]]:
 
 
 def shrink(directory: str, most: int, *, fresh: float = _FRESH) -> int:
-    """Remove the files that were not used for longest where there are more bytes than `most`, but
-    for those of the last seconds; return how many bytes went.
+    """Remove the least recently used files if there are more bytes than `most`, but none of the
+    last `fresh` seconds; return how many bytes were removed.
     """
     found = files(directory)
     size = sum(n for _, n, _ in found)
@@ -243,11 +245,11 @@ def shrink(directory: str, most: int, *, fresh: float = _FRESH) -> int:
     return removed
 
 
-_written: dict[str, int] = {}  # bytes since the last look, by directory
+_written: dict[str, int] = {}  # bytes since the last check, by directory
 
 
 def wrote(directory: str, size: int) -> None:
-    """Note that a file was written, and see now and then that there is room for it."""
+    """Count a written file, and from time to time remove old files."""
     _written[directory] = _written.get(directory, 0) + size
     if _written[directory] > limit() / _LOOKS:
         _written[directory] = 0
@@ -256,8 +258,8 @@ def wrote(directory: str, size: int) -> None:
 
 @contextlib.contextmanager
 def scratch(directory: str) -> Generator[str]:
-    """A folder for files under way, on the disk where they will be kept."""
-    make(directory)  # somebody may have removed the cache
+    """A temporary folder for unfinished files, on the disk where they will be kept."""
+    make(directory)  # in case somebody has removed the cache
     sweep(directory)
     with tempfile.TemporaryDirectory(
         prefix=_SCRATCH, dir=directory, ignore_cleanup_errors=True
@@ -267,7 +269,7 @@ def scratch(directory: str) -> Generator[str]:
 
 @lru_cache
 def sweep(directory: str) -> None:
-    """Remove the folders of processes that were killed, and what is too much; once a process."""
+    """Remove the folders of killed processes, and files above the limit; once in a process."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             if entry.name.startswith(_SCRATCH):

@@ -1,7 +1,7 @@
-"""Choices element by element, fast for many elements as for few.
+"""Elementwise choices that are fast for many elements and for few.
 
-NumPy's `where` waits for each mispredicted branch: on large arrays with a mask without a pattern,
-arithmetic on the bits is ten times as fast. Its `clip` uses the vector unit, where `maximum` with a
+NumPy's `where` waits for each mispredicted branch: on large arrays with an irregular mask,
+arithmetic on the bits is ten times as fast. Its `clip` uses the vector unit, which `maximum` with a
 number does not, but takes longer to start.
 """
 

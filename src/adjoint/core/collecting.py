@@ -1,4 +1,4 @@
-"""Python's search for cyclic garbage, left out while much is made that lives."""
+"""Switching Python's search for cyclic garbage off while many lasting objects are made."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Generator
 
 @contextlib.contextmanager
 def uncollected() -> Generator[None]:
-    """Look for no cyclic garbage meanwhile; as a decorator, while a function runs.
+    """Collect no cyclic garbage in this block, or as a decorator, while a function runs.
 
-    A pass over a graph makes thousands of nodes, all of which stay. Looking through them again and
-    again took a quarter of its time.
+    A pass over a graph makes thousands of nodes, all of which stay. Searching them again and again
+    took a quarter of its time.
 
     >>> import gc
     >>> with uncollected():

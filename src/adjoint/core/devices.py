@@ -1,7 +1,7 @@
 """Devices: where tensors live. A device is its name, with PyTorch's attributes.
 
-`COUNTS` says how many devices of each type this process can use; everything that asks whether a
-device is there (`ad.cuda.is_available()`, `x.to(device)`, `ad.zeros(3, device=…)`) asks here.
+`COUNTS` says how many devices of each type this process can use; every question whether a device
+exists (`ad.cuda.is_available()`, `x.to(device)`, `ad.zeros(3, device=…)`) is answered from it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from adjoint.core.errors import DeviceError, did_you_mean
 
-# How many devices of each type there are; a type that is not here is none of PyTorch's.
+# The number of devices of each type of PyTorch's.
 COUNTS: dict[str, int] = {
     "cpu": 1, "meta": 1,
     "cuda": 0, "mps": 0, "xpu": 0, "mtia": 0, "hpu": 0, "xla": 0, "ipu": 0, "vulkan": 0,

@@ -16,7 +16,7 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.state import current, dtype_blocks, state
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)  # categories, in the order of promotion
-_SPELLINGS = (np.dtype, type, str)  # what names a dtype in NumPy
+_SPELLINGS = (np.dtype, type, str)  # objects that name a dtype in NumPy
 
 
 class DType:
@@ -58,7 +58,7 @@ class DType:
             return self is other
         try:
             return OF.get(np.dtype(other)) is self
-        except (TypeError, ValueError):  # a text that is no dtype
+        except (TypeError, ValueError):  # text that names no dtype
             return False
 
     __hash__ = object.__hash__
@@ -118,7 +118,7 @@ complex128 = DType("complex128", np.complex128, COMPLEX)
 
 
 class _ComplexHalf(DType):
-    """Complex numbers of half precision, which no array holds: homes/complex32.py has them."""
+    """Complex numbers of half precision, which no NumPy array holds: see homes/complex32.py."""
 
     __slots__ = ()
 
@@ -157,7 +157,7 @@ class Defaults:
     __slots__ = ("process",)
 
     def __init__(self) -> None:
-        self.process: DType = float32  # the default of all contexts that are in no block
+        self.process: DType = float32  # the default outside `default_dtype` blocks
 
     @property
     def dtype(self) -> DType:
@@ -208,7 +208,7 @@ def to_dtype(value: Any) -> DType:
         return _PYTHON_TYPES[value]
     if isinstance(value, str) and value in NAMES:
         return NAMES[value]
-    if value is None:  # which np.dtype takes for float64
+    if value is None:  # np.dtype would take None for float64
         raise DtypeError(f"None is not a dtype; use one of {', '.join(f'ad.{d}' for d in NAMES)}")
     try:
         return of(np.dtype(value))
@@ -236,7 +236,7 @@ def set_default_dtype(d: Any) -> None:
 
 
 def default_of(what: str, d: Any) -> DType:
-    """A dtype that may be the default."""
+    """The dtype that a user means by `d`; raise if it cannot be the default."""
     wanted = to_dtype(d)
     if not wanted.is_floating_point:
         raise DtypeError(f"{what}({wanted}): the default must be a floating point dtype")

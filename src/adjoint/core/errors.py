@@ -15,12 +15,12 @@ import numpy as np
 from adjoint.core.lazy import Lazy
 from adjoint.core.source_lines import called_functions
 
-difflib = Lazy("difflib")  # for those who err
+difflib = Lazy("difflib")  # needed for errors only
 
 
-# The operator that a message begins with: "matmul" of "matmul(a, b): a has …"
+# The operator's name at the start of a message: "matmul" in "matmul(a, b): a has …"
 _NAMED = re.compile(r"\w+(?=[(:])")
-_NAMESPACES = ("linalg", "fft", "special")  # operators of which users write linalg.solve
+_NAMESPACES = ("linalg", "fft", "special")  # users write linalg.solve for linalg_solve
 
 
 class AdjointError(Exception):
@@ -34,12 +34,12 @@ class AdjointError(Exception):
             return text
         called = called_functions(self.__traceback__)
         outer = next((name for name in called if not name.startswith("_")), None)
-        inside = any(name.startswith(named[0]) for name in called)  # nll_loss of nll_loss_forward
+        inside = any(name.startswith(named[0]) for name in called)  # nll_loss, of nll_loss_forward
         if outer is None or outer == named[0] or not inside:
             return text
         space, _, rest = outer.partition("_")
         shown = f"{space}.{rest}" if space in _NAMESPACES and rest else outer
-        # Arguments in parentheses are those of the inner operator.
+        # Drop arguments in parentheses: they belong to the inner operator.
         return f"{shown}: {text}" if text[named.end()] == "(" else shown + text[named.end() :]
 
 
@@ -134,7 +134,7 @@ class MissingOperator(AdjointError, AttributeError):
 class NameTaken(AdjointError, KeyError):
     """A name that a module cannot give to a parameter, a buffer or a submodule."""
 
-    __str__ = Exception.__str__  # that of KeyError writes the message as a literal
+    __str__ = Exception.__str__  # KeyError's own writes the message as a literal
 
 
 class StateError(AdjointError, RuntimeError):
@@ -157,11 +157,11 @@ class LinAlgError(ValueRangeError, np.linalg.LinAlgError):
     """A matrix without the property that was asked for: singular, not positive definite, …"""
 
 
-_NEARLY = 0.15  # how much less alike than the nearest name another may be, to be named too
+_NEARLY = 0.15  # names less similar than the best by at most this are suggested, too
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the known ones nearest to it, if any are near.
+    """The end of a message about an unknown name: the most similar known names, if any are similar.
 
     >>> did_you_mean("sinn", ("sin", "cos"))
     '; did you mean sin?'

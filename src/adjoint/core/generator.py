@@ -2,10 +2,10 @@
 
 A `Generator` wraps NumPy's PCG64. Kernels draw through `sampling(generator)`, which holds the
 generator's lock while they do. The streams are not PyTorch's: equal seeds give equal numbers here,
-and other numbers than there.
+but not PyTorch's numbers.
 
 `drawing_again` lets a block draw from an earlier state of a generator. The generator itself, which
-other threads may use meanwhile, stays as it is: the block has a stream of its own in its place.
+other threads may use meanwhile, does not change: inside the block a stand-in draws in its place.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adjoint.core.errors import ArgumentError, ValueRangeError
 Array = np.ndarray[Any, Any]
 
 wrap: Callable[[Array], Any] = lambda array: array  # states are tensors: set by _wiring.py
-DEFAULT_SEED = 0x5EED_AD_C0DE  # of the default generator in a new process, so that runs repeat
+DEFAULT_SEED = 0x5EED_AD_C0DE  # seed of the default generator in a new process, so that runs repeat
 
 
 class Generator:
@@ -59,7 +59,9 @@ class Generator:
             return stream._numpy
 
     def stream(self) -> Generator:
-        """The generator that draws in its place inside `drawing_again`; elsewhere itself."""
+        """The stand-in for this generator inside `drawing_again`; elsewhere the generator
+        itself.
+        """
         for pairs in reversed(_stand_ins.get()):
             for chosen, stand_in in pairs:
                 if chosen is self:
@@ -136,7 +138,7 @@ class Generator:
         return self.clone_state()
 
 
-# Of each open `drawing_again`: generators, and those that draw in their place.
+# For each open `drawing_again`: pairs of a generator and its stand-in.
 _stand_ins: ContextVar[tuple[tuple[tuple[Generator, Generator], ...], ...]] = ContextVar(
     "generators that draw in the place of others", default=()
 )
@@ -179,7 +181,9 @@ default_generator = Generator()
 
 
 class sampling:  # noqa: N801 - used as a function, for every draw: no generator function
-    """Give NumPy's generator of `generator` (of the default one if None), locked meanwhile."""
+    """A block with the NumPy generator of `generator` (None: the default one), locked in the
+    block.
+    """
 
     __slots__ = ("stream",)
 
@@ -199,13 +203,13 @@ class sampling:  # noqa: N801 - used as a function, for every draw: no generator
 
 
 class GeneratorWatch:
-    """A block in which generators are watched: their states before it first drew from them."""
+    """A block that records, for each generator it draws from, the state before the first draw."""
 
     __slots__ = ("found", "token", "trace")
 
     def __init__(self, trace: Any) -> None:
-        self.trace = trace  # that writes the block down; None where it runs
-        self.found: list[tuple[Generator | None, Any]] = []  # None: the default one; its state
+        self.trace = trace  # the trace that records the block; None in eager mode
+        self.found: list[tuple[Generator | None, Any]] = []  # (None for the default one, state)
 
     def __enter__(self) -> GeneratorWatch:
         self.token = _watches.set((*_watches.get(), self))
@@ -215,7 +219,7 @@ class GeneratorWatch:
         _watches.reset(self.token)
 
     def note(self, generator: Generator | None, read: Callable[[Any], Any]) -> None:
-        """Remember the state of a generator that is about to be drawn from."""
+        """Remember the state of a generator before its first draw."""
         if all(known is not generator for known, _ in self.found):
             self.found.append((generator, read(generator)))
 
@@ -224,7 +228,7 @@ _watches: ContextVar[tuple[GeneratorWatch, ...]] = ContextVar("watches of drawin
 
 
 def drawn(generator: Generator | None, trace: Any, read: Callable[[Any], Any]) -> None:
-    """Tell who watches that a generator is about to be drawn from."""
+    """Tell the open watches of this trace that a generator is about to be drawn from."""
     for watch in _watches.get():
         if watch.trace is trace:
             watch.note(None if generator is default_generator else generator, read)
@@ -247,7 +251,7 @@ def drawing_again(generators: Sequence[Generator | None], states: Sequence[Any])
 
 
 def draw_on() -> None:
-    """Let the rest of the innermost `drawing_again` draw as the code around it."""
+    """Let the rest of the innermost `drawing_again` draw from the generators themselves."""
     _stand_ins.set(_stand_ins.get()[:-1])
 
 

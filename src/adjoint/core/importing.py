@@ -1,7 +1,7 @@
-"""Our own modules, imported where they are first needed: by one thread at a time.
+"""Imports of our own modules on first use, by one thread at a time.
 
-Of modules that import one another, two threads would each hold one and wait for the other; Python
-then gives one of them a module that is not finished.
+Two threads that import modules which import each other would each hold one and wait for the other;
+Python then gives one of them an unfinished module.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _PATIENCE = 20.0  # seconds
 
 
 def imported(name: str) -> ModuleType:
-    """A module, imported now if it is not there yet.
+    """A module, imported now if necessary.
 
-    A thread that comes here in the middle of an import of its own may hold what another one waits
-    for, so nobody waits for ever.
+    A thread that calls this in the middle of another import may hold a module that a second thread
+    waits for, so the wait is limited.
     """
     known = sys.modules.get(name)
     if known is not None and not getattr(known.__spec__, "_initializing", False):

@@ -1,7 +1,7 @@
-"""How elements lie in memory: the layouts of tensors, and memory formats of strided ones.
+"""How elements are stored: the layouts of tensors, and memory formats of strided tensors.
 
 Both are names with PyTorch's spelling, as devices are, so `x.layout == "strided"` holds as well as
-`x.layout is ad.strided`. Operators get a memory format as PyTorch's number for it.
+`x.layout is ad.strided`. Operators take PyTorch's number of a memory format.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Layout(str):
         return to_layout, ("unpickling", str(self))
 
 
-strided = Layout("strided")  # at a fixed distance in memory along each dimension
-sparse_coo = Layout("sparse_coo")  # the others: with the coordinates of each
+strided = Layout("strided")  # elements at a fixed distance along each dimension
+sparse_coo = Layout("sparse_coo")  # elements with their coordinates
 sparse_csr = Layout("sparse_csr")
 sparse_csc = Layout("sparse_csc")
 sparse_bsr = Layout("sparse_bsr")

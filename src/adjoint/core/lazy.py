@@ -1,4 +1,4 @@
-"""Modules that are loaded when something of theirs is first used."""
+"""Modules that are loaded when an attribute of theirs is first read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Derivatives of powers: their factors and exponents, with what rounding these leaves out."""
+"""Derivatives of powers: factor, rounded exponent, and the rounding error of the exponent."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 
 def falling_power(p: float, n: int, rounded: Callable[[float], Any]) -> tuple[float, float, float]:
-    """Of the n-th derivative of xᵖ, p (p-1) … (p-n+1) xᵖ⁻ⁿ: the factor, the exponent rounded to a
-    type of numbers, and the rest of the exponent.
+    """The n-th derivative of xᵖ is p (p-1) … (p-n+1) xᵖ⁻ⁿ.
 
-    Over all magnitudes of x, an ulp of the exponent is hundreds of ulp of the power.
+    Returns the factor, the exponent as `rounded` gives it, and the error of that rounding. Over all
+    magnitudes of x, an ulp of the exponent is hundreds of ulp of the power.
 
     >>> falling_power(2.5, 2, float)
     (3.75, 0.5, 0.0)

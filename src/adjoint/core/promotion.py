@@ -1,8 +1,8 @@
-"""Type promotion: the dtype of a result from the dtypes of the operands, exactly as PyTorch.
+"""Type promotion: the dtype of a result from the dtypes of the operands, as in PyTorch.
 
-An operand is a tensor with dimensions, a 0-d tensor or a Python number, and counts in that order:
-an operand of lower rank decides only if its category (bool < integer < float < complex) is higher.
-Answers are cached by dtype, because `x_int * 2.0` and `mask * x` ask again and again.
+An operand is a tensor with dimensions, a 0-d tensor or a Python number; that is their rank: an
+operand of lower rank decides only if its category (bool < integer < float < complex) is higher.
+Answers are cached by dtype, because every `x_int * 2.0` and `mask * x` needs one.
 
 The one difference from PyTorch: float16 with a complex number gives complex64, not complex32.
 Where PyTorch refuses uint16, uint32 and uint64 with other integers, they are promoted as by the
@@ -25,12 +25,12 @@ from adjoint.core.errors import DtypeError, NumberRangeError, ValueRangeError
 NUMBERS = (bool, int, float, complex)
 _NUMBER_SET = frozenset(NUMBERS)
 _BFLOAT16: Any = dtypes.bfloat16.np.type
-# NumPy brings a Python number to these dtypes as we do.
+# NumPy converts Python numbers to these dtypes as we do.
 WEAK = dtypes.INEXACT - {dtypes.bfloat16.np}
 
 
 def _promote_pair(a: DType, b: DType) -> DType | None:
-    """The dtype that holds both; None if there is none."""
+    """The smallest dtype that holds both; None if there is none."""
     if a is b:
         return a
     low, high = (a, b) if a.category <= b.category else (b, a)
@@ -47,7 +47,7 @@ def _promote_pair(a: DType, b: DType) -> DType | None:
 
 
 def _promote_integers(a: DType, b: DType) -> DType | None:
-    """The smallest integer dtype that holds both ranges; uint64 and signed ones have none."""
+    """The smallest integer dtype that holds both ranges; None for uint64 with a signed one."""
     if a.is_signed == b.is_signed:
         return a if a.itemsize > b.itemsize else b
     signed, unsigned = (a, b) if a.is_signed else (b, a)
@@ -87,7 +87,9 @@ def promote_types(a: DType, b: DType) -> DType:
 
 
 def _combine(strong: DType | None, weak: DType | None) -> DType | None:
-    """Return the dtype of a strong and a weak operand; None means that there is none of them."""
+    """Return the dtype for operands of a higher and a lower rank; None: there is no such
+    operand.
+    """
     if strong is None or weak is None:
         return strong or weak
     if weak.category <= strong.category and strong.category != BOOL:
@@ -110,7 +112,7 @@ def _number_dtype(kind: type) -> DType:
 _Part = Any
 _Action = Callable[[Any], Any]
 _dtypes: dict[tuple[Any, ...], DType] = {}
-_plans: dict[tuple[Any, ...], tuple[_Action | None, ...]] = {}  # also of `promote_wide`
+_plans: dict[tuple[Any, ...], tuple[_Action | None, ...]] = {}  # `promote_wide` uses it, too
 
 
 def _part(operand: Any) -> _Part:
@@ -186,7 +188,7 @@ def promote(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
 
 
 def promote_checked(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
-    """As `promote`, but a number that the common integer dtype cannot hold is an error."""
+    """Like `promote`, but raise for a number that the common integer dtype cannot hold."""
     target = result_type(*operands)
     if target.category == INTEGER:
         for operand in operands:
@@ -196,9 +198,9 @@ def promote_checked(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...
 
 
 def promote_wide(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
-    """As `promote`, but numbers and 0-d tensors beside float16 and bfloat16 become float32.
+    """Like `promote`, but numbers and 0-d tensors next to float16 and bfloat16 become float32.
 
-    Halves are computed in float32, so that a factor of 1e6 is one, and does not overflow first.
+    Kernels compute halves in float32, so a factor of 1e6 counts as it is, and does not overflow.
     """
     key = _key(operands)
     plan = _plans.get(("wide", to_float, key))
@@ -215,7 +217,7 @@ def _has_dims(part: _Part) -> bool:
 
 
 def _in_float32(part: _Part, action: _Action | None) -> _Action | None:
-    """What `promote_wide` does to one operand beside halves."""
+    """The conversion of one operand by `promote_wide`, given that of `promote`, next to halves."""
     if part is None or _has_dims(part):
         return action
     if isinstance(part, type):
@@ -224,7 +226,7 @@ def _in_float32(part: _Part, action: _Action | None) -> _Action | None:
 
 
 def promote_powers(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
-    """As `promote_checked`, for exponents: integers have no negative powers."""
+    """Like `promote_checked`, for powers: raise for an integer to a negative power."""
     target = result_type(*operands)
     if target.category == INTEGER and isinstance(operands[-1], int) and operands[-1] < 0:
         raise ValueRangeError(
@@ -234,8 +236,8 @@ def promote_powers(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]
     return promote_checked(operands, to_float)
 
 
-# Column `numbers`: what becomes of a Python number that an integer dtype cannot hold, and of one
-# beside halves.
+# Column `numbers`: how to treat a Python number that an integer dtype cannot hold, or one next to a
+# half.
 PROMOTIONS = {
     "wrap": promote,
     "checked": promote_checked,
@@ -245,7 +247,7 @@ PROMOTIONS = {
 
 
 def promotion_of(texts: Mapping[str, str]) -> Callable[[tuple[Any, ...], bool], tuple[Any, ...]]:
-    """How a row with such columns brings its operands to one dtype."""
+    """The function that brings the operands of a row with these columns to one dtype."""
     return PROMOTIONS[texts.get("numbers", "wrap")]
 
 
@@ -253,7 +255,7 @@ def check_integer(value: Any, dtype: DType) -> None:
     """Raise unless `value` fits an integer dtype; -1 may stand for the largest unsigned number."""
     low, high = _RANGES[dtype]
     if isinstance(value, np.bool_):
-        value = bool(value)  # NumPy compares its own with no number beyond 64 bits
+        value = bool(value)  # NumPy's bool compares with no number beyond 64 bits
     lowest = -high if low == 0 and isinstance(value, int) else low
     if not lowest <= value <= high:
         raise NumberRangeError(
@@ -262,7 +264,7 @@ def check_integer(value: Any, dtype: DType) -> None:
 
 
 def _plan(parts: tuple[_Part, ...], to_float: bool) -> tuple[_Action | None, ...]:
-    """Return what `promote` does to each operand; None where it keeps it."""
+    """Return the conversion that `promote` applies to each operand; None where it keeps it."""
     target = _resolve(parts)
     if to_float and target.category < FLOAT:
         target = DEFAULT.dtype
@@ -278,15 +280,15 @@ def _action(part: _Part, target: DType) -> _Action | None:
     if source is target:
         return None
     if source.category < FLOAT and target.itemsize > 2:
-        return partial(converted, dtype=target.np)  # cannot overflow: the short way
+        return partial(converted, dtype=target.np)  # cannot overflow: a plain conversion
     return partial(cast, dtype=target)
 
 
 def cast(array: Any, dtype: DType) -> Any:
-    """Return a copy of `array` as `dtype`, as `Tensor.to`.
+    """Return a copy of `array` as `dtype`, like `Tensor.to`.
 
-    Complex loses its imaginary part, an out-of-range value becomes infinite or is unspecified, both
-    silently.
+    Silently, complex numbers lose their imaginary part, and an out-of-range value becomes infinite
+    or is unspecified.
     """
     if array.size >= _LARGE:
         return converted(parts_for(array, dtype.np), dtype.np)
@@ -294,7 +296,7 @@ def cast(array: Any, dtype: DType) -> Any:
         return parts_for(array, dtype.np).astype(dtype.np)
 
 
-# Large arrays are converted by all cores; the layer that knows how puts its module here.
+# Large arrays are converted on all cores: c_kernels/conversions.py registers itself here.
 large: Any = None
 _LARGE = 1 << 14  # elements
 
@@ -307,9 +309,10 @@ def converted(array: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def parts_for(array: Any, dtype: np.dtype[Any]) -> Any:
-    """Return what `dtype` takes of `array`: of complex numbers, a real dtype takes the real part.
+    """Return the part of `array` that `dtype` can hold: a real dtype takes the real part of complex
+    numbers.
 
-    A truth value takes both parts: i is not 0.
+    bool_ takes both parts: i is True.
     """
     if array.dtype.kind == "c" and dtype.kind not in "cb":
         return array.real
@@ -327,8 +330,8 @@ def python_number(value: Any) -> Any:
 def fit_number(value: Any, dtype: DType) -> Any:
     """Return the Python number `value` so that NumPy combines it with arrays of `dtype` quietly.
 
-    It is an element of `dtype`, but for float32, to which NumPy rounds it. An integer wraps around
-    in an integer dtype, and a float beyond the largest one is infinite, as in PyTorch. With
+    The result is an element of `dtype`; for float32 NumPy does the rounding. An integer wraps
+    around in an integer dtype, and a float beyond the largest one is infinite, as in PyTorch. With
     bfloat16, to which NumPy's rules for Python numbers do not extend, the result is a bfloat16
     scalar.
 
@@ -352,9 +355,9 @@ def fit_number(value: Any, dtype: DType) -> Any:
 
 
 def element(value: Any, dtype: DType) -> Any:
-    """Return the element of `dtype` that a Python number becomes, as a Python number.
+    """Return a Python number rounded to an element of `dtype`, as a Python number.
 
-    Whatever computes with numbers takes this: constants in C, numbers of native loops, 0-d tensors.
+    Constants in C, numbers of native loops and 0-d tensors get their value here.
 
     >>> element(0.1, dtypes.float32), element(-1, dtypes.uint16), element(1e6, dtypes.float16)
     (0.10000000149011612, 65535, inf)
@@ -370,7 +373,7 @@ def element(value: Any, dtype: DType) -> Any:
 
 
 def _as_float(value: Any) -> float:
-    """A real number as float64; a whole number beyond all of them is refused, as in Python."""
+    """A real number as float64; an integer beyond all floats raises, as in Python."""
     try:
         return float(value)
     except OverflowError:
@@ -385,7 +388,7 @@ def _fit_integer(value: int, dtype: DType) -> int:
         return value
     if not -(2**63) <= value < 2**64:
         raise NumberRangeError(f"the number {value} does not fit 64 bits; write it as a float")
-    return ((value - low) & (high - low)) + low  # high - low is all ones
+    return ((value - low) & (high - low)) + low  # high - low has all bits set
 
 
 _RANGES: dict[DType, tuple[int, int]] = {

@@ -70,7 +70,7 @@ class Container:
     parts: Callable[[Any, int], list[Key]]  # step to each child: [DictKey('a')]
     show: Callable[[Any, list[str]], str]  # text from the children's texts: "{'a': *}"
     keyed: bool = False  # whether the auxiliary data are keys, matched in any order
-    derived: bool = False  # whether it was made of what the class is; users may register another
+    derived: bool = False  # whether it was found from the class; users may register another
 
 
 class TreeDef:
@@ -130,7 +130,7 @@ def _leaf() -> TreeDef:
 
 
 def _make(kind: type, data: Any, children: tuple[TreeDef, ...]) -> TreeDef:
-    _container(kind)  # in another process the class may not have been seen yet
+    _container(kind)  # in a new process the class may not have been met yet
     return TreeDef(kind, data, children)
 
 
@@ -251,14 +251,16 @@ def _named_tuple(cls: Any) -> Container:
 
 
 def _dataclass(cls: Any) -> Container:
-    """The container of a dataclass; fields with metadata={"static": True} are no children."""
+    """The container of a dataclass; fields with metadata={"static": True} belong to the
+    structure.
+    """
     fields = dataclasses.fields(cls)
     children = [f.name for f in fields if not f.metadata.get("static")]
     return _attributes(cls, children, [f.name for f in fields if f.metadata.get("static")])
 
 
 def _attributes(cls: Any, children: Sequence[str], static: Sequence[str]) -> Container:
-    """A container of some attributes; the values of others belong to the structure."""
+    """A container with some attributes as children; `static` ones belong to the structure."""
     names = tuple(children)
 
     def take_apart(tree: Any) -> tuple[Children, Any]:
@@ -266,7 +268,8 @@ def _attributes(cls: Any, children: Sequence[str], static: Sequence[str]) -> Con
         return [getattr(tree, name) for name in names], fixed
 
     def put_together(data: Any, children: Children) -> Any:
-        # Not cls(...): __post_init__ may check or convert what a transform puts in for a leaf.
+        # Not cls(...): __post_init__ may check or convert the values that a transform puts in place
+        # of leaves.
         tree = object.__new__(cls)
         for name, child in (*zip(names, children), *data):
             object.__setattr__(tree, name, child)
@@ -356,7 +359,7 @@ def _check_class(cls: Any) -> None:
 
 
 def _check_fields(cls: Any, given: list[str]) -> None:
-    """Raise unless the fields that a dataclass is made of are all given, once."""
+    """Raise unless every field of a dataclass is given exactly once."""
     name = cls.__name__
     if dataclasses.is_dataclass(cls):
         wanted = sorted(f.name for f in dataclasses.fields(cls) if f.init)
@@ -421,7 +424,7 @@ def _flatten(tree: Any, append: Callable[[Any], None], is_leaf: IsLeaf | None) -
 
 @functools.lru_cache(maxsize=1000)
 def _flat(cls: type, count: int) -> TreeDef:
-    """Return the structure of a container of leaves alone; the commonest are made once."""
+    """Return the structure of a container whose children are all leaves; common ones are cached."""
     return TreeDef(cls, None, (LEAF,) * count)
 
 

@@ -1,8 +1,8 @@
 """Records: dataclasses that are cheap to define.
 
-`@record` gives a class what `@dataclass(frozen=True)` gives it, and `@structure` what `@dataclass`
-does, in one piece of text in place of several. The package defines some eighty of them, and Python
-compiles the texts anew in every process: those of the records that it uses.
+`@record` gives a class the methods of `@dataclass(frozen=True)`, and `@structure` those of
+`@dataclass`, from one text instead of several. The package defines some eighty records, and every
+process compiles the texts of the records that it uses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def record(cls: type[T]) -> type[T]:
 
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 def structure(cls: type[T]) -> type[T]:
-    """Make a class a dataclass whose fields may change, and which therefore has no hash."""
+    """Make a class a dataclass whose fields may change, so it has no hash."""
     return _made(cls, "self.{0} = {0}", {"__hash__": None})
 
 
@@ -40,7 +40,7 @@ def _made(cls: type[T], assignment: str, more: dict[str, Any]) -> type[T]:
     given: dict[str, Any] = {"__repr__": _repr} | more
 
     def define() -> None:
-        """Give the class its methods."""
+        """Compile the methods and put them on the class."""
         scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": dataclasses.MISSING}
         methods: dict[str, Any] = {}
         exec("\n".join(_methods(dataclasses.fields(made), assignment, scope)), scope, methods)
@@ -60,7 +60,9 @@ _WRITTEN = ("__init__", "__eq__", "__hash__")
 
 
 def _stand_in(cls: Any, name: str, define: Callable[[], None]) -> Callable[..., Any]:
-    """A method that is there until it is called for the first time; many a record never is."""
+    """A method that defines the real ones when it is first called; many records never call
+    theirs.
+    """
 
     def method(*args: Any, **keywords: Any) -> Any:
         define()
@@ -72,7 +74,9 @@ def _stand_in(cls: Any, name: str, define: Callable[[], None]) -> Callable[..., 
 def _methods(
     fields: tuple[dataclasses.Field[Any], ...], assignment: str, scope: dict[str, Any]
 ) -> list[str]:
-    """The text of `__init__`, `__eq__` and `__hash__`; values that it names go to `scope`."""
+    """The text of `__init__`, `__eq__` and `__hash__`; values that the text names are put in
+    `scope`.
+    """
     parameters, lines = ["self"], []
     for field in fields:
         name = field.name

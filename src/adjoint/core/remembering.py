@@ -1,7 +1,7 @@
 """Answers that are kept on the object that they are about.
 
-A row or an operator lives as long as the process, and layers above it know things of it that it
-does not. What an object knows of itself is a `cached_property`.
+A row or an operator lives as long as the process. Layers above it compute facts about it with
+`remembered` functions; a fact that its own class computes is a `cached_property`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Answer = TypeVar("Answer")
 
 
 def remembered(function: Callable[[Owner], Answer]) -> Callable[[Owner], Answer]:
-    """A function of one object, asked once for each; the answer is kept on the object."""
+    """Make a function of one object run once for each object; the answer is kept on the object."""
     name = f"{function.__module__}.{function.__qualname__}"
 
     @functools.wraps(function)
@@ -30,10 +30,10 @@ def remembered(function: Callable[[Owner], Answer]) -> Callable[[Owner], Answer]
 
 
 class cached_property(Generic[Answer]):  # noqa: N801 - as that of functools
-    """A property that is computed once for each object, and by each thread that asks meanwhile.
+    """A property computed once for each object; threads that ask at the same time each compute it.
 
-    That of functools has a lock in Python 3.11, which a child process finds taken where another
-    thread of its parent held it.
+    functools.cached_property has a lock in Python 3.11; a forked child finds it locked if another
+    thread of the parent held it.
 
     >>> class Circle:
     ...     @cached_property

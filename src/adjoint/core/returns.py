@@ -1,6 +1,6 @@
-"""Results with names: `x.sort().values` beside `values, indices = x.sort()`.
+"""Results with names: `x.sort().values` as well as `values, indices = x.sort()`.
 
-A class of tuples for each operator whose schema names several results. Unlike a
+Each operator whose schema names several results has a class of tuples. Unlike a
 `collections.namedtuple` it is made from one iterable, as `tuple` and `torch.return_types` are, so
 `type(results)(…)` rebuilds either.
 """

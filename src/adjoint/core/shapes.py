@@ -45,7 +45,7 @@ class Size(tuple[int, ...]):
 
 @record
 class Spec:
-    """The stand-in for an array that a shape rule takes and gives."""
+    """Shape and dtype: stands for an array as argument and result of a shape rule."""
 
     shape: Shape  # (3, 4)
     dtype: DType  # ad.float32
@@ -138,7 +138,7 @@ def infer_size(what: str, size: Sequence[int], count: int) -> Shape:
 
 
 def combinations_of(count: int, r: int, with_replacement: bool) -> int:
-    """How many combinations of `r` elements there are; refuses numbers that no tensor can hold.
+    """The number of combinations of `r` elements; raise if no tensor could hold them.
 
     >>> combinations_of(4, 2, False), combinations_of(4, 2, True)
     (6, 10)

@@ -1,7 +1,7 @@
 """The user's line: the nearest call outside this package, for errors, warnings and graphs.
 
-Everything that names a line of the user's program finds it here, so that none of our own files is
-ever named.
+Errors, warnings and graphs all find the line of the user's program here, so none of our own files
+is ever named.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 from adjoint.core.quiet import NO_MODULE
 from adjoint.core.texts import in_comment
 
-# code and instruction of a caller; of an operator of a graph, where it was traced: "model.py:12"
+# code object and instruction of a caller; for an operator of a graph the line where it was traced:
+# "model.py:12"
 Place = tuple[CodeType, int] | str
 
 
@@ -25,7 +26,7 @@ LIBRARIES = frozenset(("matplotlib", "numpy", "pandas", "scipy", "sklearn", "sta
 
 
 class _Inherited(threading.local):
-    """The place of what is recorded by our own code on behalf of an operator: its forward call."""
+    """The place for nodes that our own code records on behalf of an operator: its forward call."""
 
     place: Place | None = None
 
@@ -33,7 +34,7 @@ class _Inherited(threading.local):
 inherited = _Inherited()
 
 # The globals of the user's module that was found last, in a list: most calls come from the same
-# one, and to recognise it is quicker than to look at its name.
+# module, and comparing globals is quicker than reading the module's name.
 of_user: list[Any] = [None]
 
 
@@ -49,12 +50,14 @@ def is_ours(frame: Any) -> bool:
 
 
 def place_of(frame: Any) -> Place | None:
-    """The place of a frame if it is the user's, else of what it works for, else of its caller."""
+    """The place of the first user's frame from `frame` outwards, or the inherited place before
+    it.
+    """
     known = of_user[0]
     while frame is not None:
         names = frame.f_globals
         name = names.get("__name__", "")
-        ours = name is NO_MODULE or name[:8] == "adjoint."  # most frames, without a call
+        ours = name is NO_MODULE or name[:8] == "adjoint."  # decides most frames without a call
         if names is known or not (ours or is_ours(frame)):
             of_user[0] = names
             return frame.f_code, frame.f_lasti
@@ -79,14 +82,14 @@ def called_functions(traceback: Any) -> list[str]:
 def _function_of(frame: Any) -> str:
     """The operator whose function a frame runs, or the function written in Python: F.fold."""
     file, name = frame.f_code.co_filename, frame.f_code.co_name
-    if file.startswith("<adjoint "):  # written for a row: <adjoint select.int select_int>
+    if file.startswith("<adjoint "):  # generated for a row: <adjoint select.int select_int>
         return file.split()[1].partition(".")[0]
     module = str(frame.f_globals.get("__name__"))
     return name if module.startswith("adjoint.nn.functional.") and name in frame.f_globals else ""
 
 
 def caller() -> Place | None:
-    """The user's place that called the function which asks."""
+    """The place in the user's code that led to the function which calls this."""
     return place_of(sys._getframe(1))
 
 
@@ -106,7 +109,7 @@ def show_place(place: Place | None) -> str:
 
 
 def user_line() -> str:
-    """The line of `caller`: "model.py:12"; nothing where there is none."""
+    """The user's line as text: "model.py:12"; "" if there is none."""
     found = place_of(sys._getframe(1))
     if found is None or isinstance(found, str):
         return found or ""
@@ -123,7 +126,7 @@ _MOST_LINES = 100_000
 
 
 def source_of(place: Place | None) -> str:
-    """The text of the line of a place, where it can be found."""
+    """The source text of the line of a place; "" if it cannot be found."""
     if place is None or isinstance(place, str):
         return ""
     return linecache.getline(place[0].co_filename, _line(place)).strip()

@@ -1,8 +1,8 @@
-"""The state of a context: recording or not, in which transforms, with which observers.
+"""The state of a context: whether it records, the open transforms, modes and hooks.
 
 It is one record in one context variable, so each thread and each asyncio task has its own, and
-reading it is cheap enough for every operator: `current().recording`. A record never changes.
-A change makes another record, and is undone by putting the earlier one back.
+reading it is cheap enough for every operator: `current().recording`. A record never changes. A
+change makes another record, and is undone by putting the earlier one back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ OFF, ON, OBSERVED = 0, 1, 2  # recording: nothing, the tape, the tape with obser
 
 
 class State:
-    """One record. Fields are set when it is made; `but` makes another one."""
+    """One state. Its fields are set when it is made; `but` makes a changed copy."""
 
     __slots__ = ("__dict__", "scope")
 
@@ -28,35 +28,37 @@ class State:
     hooks_refused: str = ""  # why saved-tensor hooks may not be used now
     passes: tuple[Any, ...] = ()  # the backward passes under way, innermost last
     at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in homes/limits.py
-    # from which derivative on a trace is computed near branch points, too; at 0 it need not be, as
-    # its program gives a call up that meets one
+    # order of derivative from which a trace also computes near branch points; 0 means never,
+    # because the program gives up a call that meets one
     roots_from: int = 1
     levels: tuple[Any, ...] = ()  # the open transforms, outermost first
     differentiating: int = 0  # how many of all open transforms differentiate
-    orders: int = 0  # how many grad and vjp are open on the eager tape
+    orders: int = 0  # number of open grad and vjp on the eager tape
     variables: tuple[
         Any, ...
     ] = ()  # edges of the arguments of open grad and vjp, on the eager tape
-    written: list[Any] | None = None  # tensors that were written to inside the innermost of these
-    seen: bool = False  # whether calls of operators are seen by what the next three fields hold
+    written: list[Any] | None = None  # tensors written to inside the innermost of these
+    seen: bool = False  # whether modes, classes, autocast or a default device see calls
     function_modes: tuple[Any, ...] = ()  # users' modes, innermost last: homes/overrides.py
     asks_classes: bool = True  # whether users' classes see calls: DisableTorchFunctionSubclass
     autocast: Any = None  # the innermost autocast: calls/autocast.py
-    default_dtype: Any = None  # that of a block; None: the one of the process (core/dtypes.py)
-    default_device: Any = None  # where new tensors are made that no device is named for
+    default_dtype: Any = None  # of a block; None: the process's (core/dtypes.py)
+    default_device: Any = None  # the device of new tensors that name none
     scopes: tuple[Any, ...] = ()  # the open modes of tensor/modes.py, outermost first
 
-    scope: Any  # the scope whose record this is, if no other change was made since; not copied
+    scope: Any  # the mode whose entry made this record; not copied to changed records
 
     def but(self, **changes: Any) -> State:
-        """The same record with other values of some fields."""
+        """A copy of the record with other values of some fields."""
         made = object.__new__(State)
         made.__dict__ = self.__dict__ | changes
         made.scope = None
         return made
 
     def when_on(self) -> int:
-        """How to record, if at all."""
+        """The value of `recording` when it is switched on: OBSERVED if there are observers, else
+        ON.
+        """
         return OBSERVED if self.anomaly or self.saved_hooks or self.node_hooks else ON
 
 
@@ -66,13 +68,13 @@ _START = State().but(**{name: getattr(State, name) for name in _FIELDS})
 # The open inference modes of all contexts: Note [Inference] in tensor/nodes.py.
 inference_modes: list[object] = []
 
-# Note [Seen calls]: while this list is not empty, an operator looks whether its call is `seen` in
-# its context, and if so takes the long way (`dispatch.slow`), where function modes, autocast and a
-# default device have their say. It holds the open modes of all contexts that see calls, so that
-# without one a call pays for nothing but a look at an empty list.
+# Note [Seen calls]: this list holds the open modes of all contexts that see calls: function modes,
+# autocast, a default device. While it is not empty, an operator tests whether its call is `seen` in
+# its own context, and if so goes through `dispatch.slow`, which applies these modes. Without a mode
+# a call pays for testing an empty list only.
 seeing: list[object] = []
 
-# The open `default_dtype` blocks of all contexts: without one nobody need ask for the context's.
+# The open `default_dtype` blocks of all contexts: while there are none, nobody reads the context.
 dtype_blocks: list[object] = []
 
 state: ContextVar[State] = ContextVar("adjoint state", default=_START)
@@ -80,7 +82,7 @@ current = state.get
 
 
 class changed:  # noqa: N801 - reads as a phrase: with changed(recording=OFF)
-    """Other values of some fields in a block; at its end the record is the one from before."""
+    """A block with other values of some fields; at its end the earlier record is put back."""
 
     __slots__ = ("before", "changes")
 

@@ -1,4 +1,4 @@
-"""The memory behind an array: what `as_strided` may reach, and where an array lies in it.
+"""The memory behind an array: what `as_strided` may reach, and the array's place in it.
 
 A view keeps its base alive, and the base owns (or was given) one block of memory. That block,
 counted in elements of the array, is the array's storage; the array itself is an offset, a shape
@@ -28,7 +28,7 @@ def storage_of(array: Array) -> tuple[Array, int]:
     """
     memory, place = _memory(array)
     itemsize = array.itemsize
-    # A base of another dtype (the complex array behind `z.imag`) need not start on our grid.
+    # A base of another dtype (the complex array behind `z.imag`) may start between two elements.
     shift = place % itemsize
     count = (memory.size - shift) // itemsize
     flat: Array = np.ndarray((count,), array.dtype, memory, shift)
@@ -46,9 +46,9 @@ def strides_in_elements(array: Array) -> tuple[int, ...]:
 
 
 def order_of(array: Array) -> Any:
-    """Return NumPy's order for a new array that keeps strides as PyTorch does.
+    """Return the `order` argument with which NumPy keeps strides as PyTorch does.
 
-    A stride of 0 says nothing about order in PyTorch; NumPy would take it for the innermost one.
+    PyTorch ignores strides of 0; NumPy would take such a dimension for the innermost one.
     """
     return "C" if 0 in array.strides else "K"
 
@@ -56,7 +56,7 @@ def order_of(array: Array) -> Any:
 def offset_in_elements(array: Array) -> int:
     """Return where in its storage `array` starts, as `Tensor.storage_offset()`."""
     if array.base is None:
-        return 0  # it owns its memory and starts it
+        return 0  # it owns its memory and begins it
     place = address(array) - _start(_root(array))
     return place // array.itemsize
 
@@ -66,7 +66,7 @@ def strided_view(
 ) -> Array:
     """Return the view of the memory behind `array` with that geometry, counted in elements.
 
-    The caller has checked that it lies inside (`checks.indexing.check_strided`); so does NumPy.
+    The caller has checked that the view is inside (`checks.indexing.check_strided`); so does NumPy.
     """
     memory, place = _memory(array)
     itemsize = array.itemsize
@@ -77,19 +77,19 @@ def strided_view(
 
 
 def is_expanded(array: Array) -> bool:
-    """Say whether several elements of `array` are one place in memory because of a stride of 0."""
+    """Whether several elements of `array` are one place in memory because of a stride of 0."""
     return bool(array.size) and any(
         s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)
     )
 
 
 def overlaps(array: Array) -> bool:
-    """Say whether elements of `array` share places in memory: windows, what was expanded.
+    """Whether elements of `array` share places in memory: windows, expanded dimensions.
 
     >>> overlaps(np.lib.stride_tricks.sliding_window_view(np.arange(5), 3)), overlaps(np.eye(3).T)
     (True, False)
     """
-    reach = array.itemsize  # bytes that the dimensions before take up
+    reach = array.itemsize  # bytes that the inner dimensions occupy
     steps = zip(array.strides, array.shape, strict=True)
     for step, count in sorted((abs(s), n) for s, n in steps if n > 1):
         if step < reach:
@@ -99,7 +99,7 @@ def overlaps(array: Array) -> bool:
 
 
 class _Imagined:
-    """A block of bytes that nobody has: as large as it says, and never read."""
+    """A block of bytes that does not exist: it has a size, and is never read."""
 
     def __init__(self, count: int) -> None:
         self.__array_interface__ = {
@@ -114,8 +114,8 @@ _CELL = np.zeros(64, np.uint8)
 
 
 def imagined(shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = None) -> Array:
-    """Return an array that lies in memory like this (by default row by row) and costs none, for
-    those who take views of it. Reading it is an error that NumPy does not notice.
+    """Return an array with these strides (row-major by default) and no memory, of which views can
+    be taken. Reading its elements is an error that NumPy does not notice.
 
     >>> array = imagined((10**6, 10**6), np.float64)
     >>> array.T.strides, offset_in_elements(array[1:, 2:])
@@ -149,14 +149,14 @@ def address(array: Array) -> int:
 
 
 def _root(array: Array) -> Array:
-    """Return the array at the end of the chain of bases, which has the whole block."""
+    """Return the array at the end of the chain of bases, which spans the whole block."""
     root = array
     while True:
         base: Any = root.base
         if isinstance(base, memoryview):
             base = base.obj
         if not isinstance(base, np.ndarray):
-            # `as_strided` and `broadcast_to` put a holder between a view and its base.
+            # `as_strided` and `broadcast_to` put a dummy object between a view and its base.
             base = getattr(base, "base", None)
         if not isinstance(base, np.ndarray) or not _covers(base, array):
             return root
@@ -164,7 +164,7 @@ def _root(array: Array) -> Array:
 
 
 def _covers(base: Array, array: Array) -> bool:
-    """Say whether `base` is memory that `array` lies in, and not merely its owner."""
+    """Whether `base` is the memory that contains `array`, and not merely an owner of it."""
     start = address(array)
     low = _start(base)
     return low <= start <= low + _length(base)
@@ -179,7 +179,7 @@ def _start(root: Array) -> int:
 
 
 def _length(root: Array) -> int:
-    """Return how many bytes lie between the lowest and the highest that `root` reaches."""
+    """Return the number of bytes from the lowest to the highest that `root` reaches."""
     if root.size == 0:
         return 0
     reach = sum(abs(s) * (n - 1) for s, n in zip(root.strides, root.shape, strict=True))
@@ -210,7 +210,7 @@ def _bytes_between(root: Array, count: int) -> Array:
 
 
 def fills_memory(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
-    """Whether elements fill their memory, in whatever order: transposed, with channels last.
+    """Whether elements fill their memory without gaps, in any order of dimensions.
 
     >>> fills_memory((2, 3), (4, 8), 4), fills_memory((2, 3), (4, 16), 4)
     (True, False)
@@ -226,7 +226,7 @@ def fills_memory(shape: Sequence[int], strides: Sequence[int], itemsize: int) ->
 
 
 def in_order(array: Array) -> Array:
-    """The array as native code reads it, row by row at addresses that fit its dtype.
+    """The array in row-major order and aligned, as native code reads it; a copy if necessary.
 
     >>> buffer = np.zeros(9, np.uint8)
     >>> odd = buffer[1:].view(np.float64)
@@ -238,8 +238,8 @@ def in_order(array: Array) -> Array:
 
 
 def is_duck_array(value: Any) -> bool:
-    """Whether a value is an array of another library, which NumPy's functions know: a column of
-    pandas, say.
+    """Whether a value is another library's array that NumPy's functions accept: a column of
+    pandas.
     """
     kind = type(value)
     return (
@@ -250,7 +250,7 @@ def is_duck_array(value: Any) -> bool:
 
 
 def without_subclass(array: Array) -> Array:
-    """The memory of an array of a class of its own, such as np.matrix, as an array like others."""
+    """An array of a subclass, such as np.matrix, as a plain array on the same memory."""
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentError(
             "tensors have no masks, and this array is masked: pass array.filled(value), or "

@@ -1,13 +1,13 @@
-"""Sizes that stay open: whole numbers that are known for an example, and as polynomials.
+"""Symbolic sizes: integers with a value for an example, and a polynomial for all sizes.
 
 A `SymbolicSize` is an `int`, its value for the example, that also knows how it depends on size
 symbols, and so do all sums, products and exact quotients of it. A quotient by a number that is not
 exact is a symbol of its own (`Floor`), and so halves of sizes are polynomials, too. Equality is
-that of polynomials. An order that does not hold for all sizes is decided by the example, and
-remembered as an assumption (`assuming`): code made under it serves the sizes for which it holds. A
-`Real` is the same for a number in an expression: 1/n, √n.
+that of polynomials. A comparison that does not hold for all sizes is decided by the example, and
+remembered as an assumption (`assuming`): code made under it serves the sizes for which the
+assumption holds. A `Real` is the same for a number in an expression: 1/n, √n.
 
-As text a size is an expression of C, so whatever is printed with it is right for all sizes.
+As text a size is a C expression, so a program printed with it is right for all sizes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from adjoint.core.lazy import Lazy
 if TYPE_CHECKING:
     import fractions
 else:
-    fractions = Lazy("fractions")  # for open sizes
+    fractions = Lazy("fractions")  # needed for symbolic sizes only
 
 
 T = TypeVar("T")
@@ -47,14 +47,14 @@ class Floor(NamedTuple):
 Symbol = int | Floor
 Monomial = tuple[Symbol, ...]  # sorted: (0, 0, 2) is n₀² n₂
 Terms = Mapping[Monomial, Any]  # monomial -> coefficient, none is 0
-LEAST = 1  # the smallest size that stays open: of nothing there are other programs
-_PERIOD = 4096  # the longest after which a quotient of a size repeats, but for a slope
-_CASES = 256  # remainders of sizes for which an order is looked at
-_WRITTEN_OUT = 4  # the largest divisor of which all quotients are known to add up to their size
+LEAST = 1  # the smallest size that is symbolic: size 0 has programs of its own
+_PERIOD = 4096  # the longest period of a quotient (its steps repeat) that is examined
+_CASES = 256  # most remainders for which a comparison is examined
+_WRITTEN_OUT = 4  # up to this divisor the sum of all quotients is rewritten as the size
 
 
 class NotOpen(Exception):
-    """Something that cannot be said for all sizes."""
+    """Raised for a statement that cannot be made for all sizes."""
 
 
 _assumed: ContextVar[dict[SymbolicSize, None] | None] = ContextVar("assumed", default=None)
@@ -64,7 +64,7 @@ _first: ContextVar[Sequence[int]] = ContextVar("first", default=())
 
 @contextmanager
 def called_with(sizes: Sequence[int]) -> Generator[None]:
-    """Make programs in here for a function that is first called with some open sizes."""
+    """A block that makes programs for a function whose first call has these symbolic sizes."""
     token = _first.set(sizes)
     try:
         yield
@@ -73,14 +73,14 @@ def called_with(sizes: Sequence[int]) -> Generator[None]:
 
 
 def first() -> Sequence[int]:
-    """The open sizes of the first call; none where nothing is open."""
+    """The symbolic sizes' values at the first call; empty outside `called_with`."""
     return _first.get()
 
 
 @contextmanager
 def assuming(example: Sequence[int]) -> Generator[dict[SymbolicSize, None]]:
-    """The sizes that are assumed to be at least 0 in here, where open sizes have the values of an
-    example.
+    """A block in which comparisons are decided by an example; gives the sizes assumed to be at
+    least 0.
     """
     found: dict[SymbolicSize, None] = {}
     tokens = _assumed.set(found), _example.set(example)
@@ -92,21 +92,20 @@ def assuming(example: Sequence[int]) -> Generator[dict[SymbolicSize, None]]:
 
 
 def example() -> Sequence[int]:
-    """The open sizes that programs are written for in here; none where nothing is open."""
+    """The example values of the symbolic sizes in this block; empty outside `assuming`."""
     return _example.get() or ()
 
 
-# Note [Programs of many sizes]
-# A function of which one program is wanted for all sizes is traced for a few, and the graphs must
-# be alike. So whatever does something special for some sizes (a pool whose windows are even, a
-# frame of no elements) does what is right for all while such a trace is made (`is_for_many`); and
-# what is chosen by sizes because it is faster (the order of a contraction) is chosen once.
+# Note [Programs of many sizes] To get one program for all sizes, a function is traced for a few
+# sizes, and the graphs must be alike. So while such a trace is made (`is_for_many`), an operator
+# with a special case for some sizes (a pool whose windows are even, a frame of no elements) takes
+# the general way; and a choice made by sizes for speed (the order of a contraction) is made once.
 _chosen: ContextVar[dict[Hashable, Any] | None] = ContextVar("chosen", default=None)
 
 
 @contextmanager
 def for_many(choices: dict[Hashable, Any] | None) -> Generator[None]:
-    """Trace for many sizes in here; `choices` are those of earlier traces, and are added to. None:
+    """A block that traces for many sizes; `choices` of earlier traces are used and extended. None:
     for one size.
     """
     token = _chosen.set(choices)
@@ -117,12 +116,14 @@ def for_many(choices: dict[Hashable, Any] | None) -> Generator[None]:
 
 
 def is_for_many() -> bool:
-    """Whether what is traced is to be alike for many sizes: Note [Programs of many sizes]."""
+    """Whether the trace must serve many sizes: Note [Programs of many sizes]."""
     return _chosen.get() is not None
 
 
 def chosen(what: Hashable, choose: Callable[[], T]) -> T:
-    """A choice that depends on sizes, once for all that share a program."""
+    """The result of `choose()`, which depends on sizes; computed once for all sizes of a
+    program.
+    """
     made = _chosen.get()
     if made is None:
         return choose()
@@ -132,12 +133,12 @@ def chosen(what: Hashable, choose: Callable[[], T]) -> T:
 
 
 def symbol(number: int, example: int) -> SymbolicSize:
-    """An open size."""
+    """A symbolic size."""
     return SymbolicSize(example, {(number,): 1})
 
 
 class SymbolicSize(int):
-    """A whole number that depends on open sizes.
+    """An integer that depends on symbolic sizes.
 
     >>> n = symbol(0, 100)
     >>> int(2 * n + 1), f"{2 * n + 1}", (n * n + n) // n == n + 1
@@ -152,7 +153,9 @@ class SymbolicSize(int):
         return made
 
     def __int__(self) -> int:
-        """The value for the example at hand, or for that with which the size was made."""
+        """The value for the example of `assuming`, or else for the one with which the size was
+        made.
+        """
         sizes = _example.get()
         return super().__int__() if sizes is None else int(self.at(sizes))
 
@@ -220,7 +223,7 @@ class SymbolicSize(int):
         return not self == other
 
     def __bool__(self) -> bool:
-        return True  # it is not 0 for all sizes, though it may be for the example
+        return True  # it is not 0 for all sizes, even if it is for the example
 
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))
@@ -252,7 +255,7 @@ class SymbolicSize(int):
     __repr__ = __str__
 
     def at(self, sizes: Sequence[int]) -> Any:
-        """The number for given sizes; a fraction where it is no whole one."""
+        """The value for given sizes; a fraction if it is not an integer."""
         return _at(self.terms, sizes)
 
     def like(self, sizes: Sequence[int]) -> SymbolicSize:
@@ -261,7 +264,7 @@ class SymbolicSize(int):
 
 
 class Real(float):
-    """A number that depends on open sizes: factor · size ^ power."""
+    """A real number that depends on symbolic sizes: factor · size ^ power."""
 
     factor: float
     size: SymbolicSize
@@ -304,7 +307,7 @@ class Real(float):
 
 
 def _real(factor: float, size: Any, power: float) -> float:
-    """As native code has it: nothing may be divided by, and infinity or NaN is the result."""
+    """factor · size ^ power as native code computes it: division by 0 gives infinity or NaN."""
     if size < 0 and abs(power) == 0.5:
         return math.nan
     root = math.sqrt(size) if abs(power) == 0.5 else float(size)
@@ -323,7 +326,7 @@ def at(value: Any, sizes: Sequence[int]) -> Any:
 
 
 def with_known(value: Any, known: Mapping[int, int]) -> Any:
-    """A number, or a tuple of them, in which some open sizes are numbers."""
+    """A number, or a tuple of numbers, with the values of some symbolic sizes put in."""
     if type(value) is tuple:
         return tuple([with_known(v, known) for v in value])
     if not isinstance(value, SymbolicSize) or symbols_of(value).isdisjoint(known):
@@ -338,12 +341,12 @@ def with_known(value: Any, known: Mapping[int, int]) -> Any:
 
 
 def symbols_of(value: int) -> set[int]:
-    """The open sizes that a number depends on."""
+    """The symbolic sizes that a number depends on."""
     return {_base(s)[0] for powers in _terms(value) for s in powers}
 
 
 def largest(value: int, most: Mapping[int, int]) -> int | None:
-    """The largest that a number is where some open sizes are at most as given; None: unknown."""
+    """The largest value of a number if symbolic sizes are at most `most`; None: unknown."""
     if not isinstance(value, SymbolicSize):
         return value
     grows = all(c > 0 for powers, c in value.terms.items() if powers)
@@ -351,14 +354,14 @@ def largest(value: int, most: Mapping[int, int]) -> int | None:
 
 
 def is_open(value: Any) -> bool:
-    """Whether a number, or one in a tuple, depends on open sizes."""
+    """Whether a number, or one in a tuple, depends on symbolic sizes."""
     if type(value) is tuple:
         return any(map(is_open, value))
     return isinstance(value, (SymbolicSize, Real))
 
 
 def made(example: int, terms: Terms) -> int:
-    """A number by its polynomial: a plain one if that is constant."""
+    """The number with this polynomial: a plain int if the polynomial is constant."""
     kept = {powers: c for powers, c in terms.items() if c}
     if sum(len(p) == 1 and isinstance(p[0], Floor) for p in kept) > 1:
         kept = _in_one_way(frozenset(kept.items()))
@@ -366,7 +369,7 @@ def made(example: int, terms: Terms) -> int:
 
 
 def quotient(a: int, b: int) -> int:
-    """a // b where it is known for all sizes: exact, by a number, or 0 because a < b."""
+    """a // b for all sizes, if it is exact, or b is a number, or a < b; else raise."""
     exact = divided(a, b)
     if exact is not None:
         return exact
@@ -403,7 +406,7 @@ def divided(a: int, b: int) -> int | None:
 
 
 def share(a: int, b: int) -> int:
-    """a / b, where it does not matter that this may be a fraction for some sizes."""
+    """a / b for a caller that accepts a fraction for some sizes."""
     if not isinstance(a, SymbolicSize):
         return a // b
     return made(int(a) // b, {p: fractions.Fraction(c) / b for p, c in a.terms.items()})
@@ -413,7 +416,8 @@ def is_whole(number: SymbolicSize) -> bool:
     """Whether a polynomial is a whole number for all sizes: n (n - 1) / 2 is, n / 2 is not."""
     if all(type(c) is int for c in number.terms.values()):
         return True
-    # so is one that is whole at as many neighbours as it has powers, in each direction
+    # so is a polynomial that is an integer at as many neighbours as it has powers, in each
+    # direction
     powers: dict[Symbol, int] = {}
     for monomial in number.terms:
         for s, count in Counter(monomial).items():
@@ -429,14 +433,16 @@ def is_whole(number: SymbolicSize) -> bool:
 
 
 def surely(difference: int) -> bool:
-    """Whether a number is at least 0, for all sizes."""
+    """Whether a number is at least 0 for all sizes."""
     if not isinstance(difference, SymbolicSize):
         return difference >= 0
     return _is_sure(frozenset(difference.terms.items()))
 
 
 def decided(difference: int) -> bool:
-    """Whether a number is at least 0: for all sizes, or for those like the example's."""
+    """Whether a number is at least 0: for all sizes, or at the example, which becomes an
+    assumption.
+    """
     if not isinstance(difference, SymbolicSize):
         return difference >= 0
     if surely(difference):
@@ -451,16 +457,16 @@ def decided(difference: int) -> bool:
     return holds
 
 
-# Note [Remainders of sizes]
-# Let L be a common multiple of the divisors of all quotients of a size n. Then n = L m + r with
-# 0 ≤ r < L, and each quotient is a polynomial of m: ⌊(n + a) / k⌋ = (L / k) m + ⌊(r + a) / k⌋. So
-# what holds for a polynomial with quotients is seen by looking at each remainder.
+# Note [Remainders of sizes] Let L be a common multiple of the divisors of all quotients of a size
+# n. Then n = L m + r with 0 ≤ r < L, and each quotient is a polynomial of m: ⌊(n + a) / k⌋ = (L /
+# k) m + ⌊(r + a) / k⌋. So a statement about a polynomial with quotients is examined for each
+# remainder.
 
 
 @lru_cache(maxsize=4096)
 def _is_sure(terms: frozenset[tuple[Monomial, Any]]) -> bool:
-    """Whether a polynomial is at least 0 for all sizes, since all coefficients of how much they
-    exceed the least ones are: Note [Remainders of sizes].
+    """Whether a polynomial is at least 0 for all sizes, because all its coefficients are if it is
+    written in the amounts by which sizes exceed the smallest: Note [Remainders of sizes].
     """
     periods: dict[int, int] = {}
     for symbol_ in {s for powers, _ in terms for s in powers}:
@@ -497,13 +503,13 @@ def _shifted(terms: Any, cases: dict[int, tuple[int, int]]) -> dict[Monomial, An
 
 
 def _base(symbol_: Symbol) -> tuple[int, int]:
-    """The size that a symbol depends on, and by what it is divided."""
+    """The size that a symbol depends on, and its divisor (1 for the size itself)."""
     return (symbol_.size, symbol_.divisor) if isinstance(symbol_, Floor) else (symbol_, 1)
 
 
 @lru_cache(maxsize=4096)
 def _in_one_way(terms: frozenset[tuple[Monomial, Any]]) -> dict[Monomial, Any]:
-    """A polynomial in which what is linear in a size and its quotients is written in one way."""
+    """The polynomial with its part that is linear in a size and its quotients in canonical form."""
     found = dict(terms)
     for size in {p[0].size for p in found if len(p) == 1 and isinstance(p[0], Floor)}:
         part = {p: c for p, c in found.items() if len(p) == 1 and _base(p[0])[0] == size}
@@ -518,7 +524,7 @@ def _in_one_way(terms: frozenset[tuple[Monomial, Any]]) -> dict[Monomial, Any]:
 
 
 def _rounded_down(a: SymbolicSize, b: int) -> int | None:
-    """⌊a / b⌋ of a number that is linear in one size and its quotients; None of any other."""
+    """⌊a / b⌋ for a number that is linear in one size and its quotients; None for any other."""
     symbols = {s for powers in a.terms for s in powers}
     whole = all(len(p) < 2 and type(c) is int for p, c in a.terms.items())
     if len({_base(s)[0] for s in symbols}) != 1 or not whole:
@@ -533,8 +539,8 @@ def _rounded_down(a: SymbolicSize, b: int) -> int | None:
 
 
 def _linear(size: int, values: list[int], period: int) -> Iterator[tuple[Monomial, int]]:
-    """The terms of a number that grows, from one period to the next, by the same steps; it is
-    given for LEAST, LEAST + 1, …. The terms depend on nothing but the number.
+    """The terms of a number whose steps repeat with a period; `values` are at LEAST, LEAST + 1, ….
+    Equal values give equal terms.
     """
     steps = [b - a for a, b in itertools.pairwise(values)]
     period = next(
@@ -549,7 +555,7 @@ def _linear(size: int, values: list[int], period: int) -> Iterator[tuple[Monomia
     yield (size,), slope
     for rest, step in enumerate(by_rest):
         if step != slope:
-            jump = Floor(size, period - 1 - rest, period)  # that grows from there to the next
+            jump = Floor(size, period - 1 - rest, period)  # it grows by 1 at this remainder
             start -= (step - slope) * ((LEAST + jump.offset) // period)
             yield (jump,), step - slope
     yield (), start
@@ -578,19 +584,19 @@ def _sorted(powers: Monomial) -> Monomial:
 
 
 def _place(symbol_: Symbol) -> tuple[int, int, int]:
-    """Where a symbol stands among others."""
+    """The sort key of a symbol."""
     if isinstance(symbol_, Floor):
         return symbol_.size, symbol_.divisor, symbol_.offset
     return symbol_, 0, 0
 
 
 def _order(powers: Monomial) -> tuple[int, list[tuple[int, int, int]]]:
-    """Where a monomial stands among others."""
+    """The sort key of a monomial."""
     return len(powers), [_place(s) for s in powers]
 
 
 def _exact(number: Any) -> Any:
-    """A fraction as a whole number if it is one."""
+    """A fraction as an int if it is one."""
     if type(number) is int:
         return number
     return int(number) if fractions.Fraction(number).denominator == 1 else number

@@ -1,8 +1,9 @@
-"""Python and C text that names what users gave: values, keys, files.
+"""Python and C text made from users' values, keys and file names.
 
-Such text is run, by us or by who prints a graph. So it never holds what an object says of itself
-(`repr` of a subclass of str may be anything): plain values are written as their plain class writes
-them, nothing else is written at all, and words in docstrings and comments cannot end these.
+Such text is run, by us or by the user who prints a graph. So it never contains an object's own
+`repr` (that of a subclass of str may be anything): plain values are written as their plain class
+writes them, other values are not written at all, and words in docstrings and comments cannot end
+these.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ _PLAIN: tuple[Any, ...] = (bool, int, float, complex, str, bytes, type(None))
 
 
 def literal(value: Any) -> str | None:
-    """A plain value as Python text, whatever a subclass makes of it; None for other values.
+    """A plain value as Python text, ignoring a subclass's own `repr`; None for other values.
 
     >>> import enum
     >>> class Colour(str, enum.Enum):
@@ -38,7 +39,7 @@ def in_docstring(text: str) -> str:
 
 
 def in_comment(text: str) -> str:
-    """Text that stays on its line of Python, and inside a comment of C.
+    """Text made safe for a Python comment (one line) and for a C comment.
 
     >>> in_comment("model*/.py\\n")
     'model*_.py_'

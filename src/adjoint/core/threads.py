@@ -1,9 +1,9 @@
-"""How many threads compute: pieces of large arrays, native kernels, compiled programs, BLAS.
+"""The number of threads: for pieces of large arrays, C kernels, compiled programs, BLAS.
 
 `threads()` is the number for Python's own threads. BLAS keeps a number of its own; OpenMP keeps one
-for each thread that calls it, so our own C code asks a variable of its object. A library that is
-loaded is `follow`ed, and told the number when it changes. `lock()` makes the locks of everything
-that threads share.
+for each thread that calls it, so our own C code asks a variable of its object. A loaded library is
+`follow`ed: it is told the number whenever it changes. `lock()` makes the locks for everything that
+threads share.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 
 from adjoint.core.errors import ArgumentError
 
-# What libraries call the function that sets their number of threads; NumPy's and SciPy's BLAS have
-# names of their own, so that both can be in one process.
+# Names of the functions that set a library's number of threads; NumPy's and SciPy's BLAS use
+# different names, so that both can be in one process.
 _OPENMP = "omp_set_num_threads"
 _SETTERS = (
     _OPENMP,
@@ -28,7 +28,7 @@ _SETTERS = (
     "openblas_set_num_threads",
 )
 _VARIABLE = "ad_threads"
-# What every C source of ours begins with: a region of OpenMP has `num_threads(TEAM)`. Weak, since a
+# The first lines of each of our C sources: an OpenMP region says `num_threads(TEAM)`. Weak, since a
 # source may be compiled in parts.
 TEAM = f"""#ifdef _OPENMP
 extern int omp_get_max_threads(void);
@@ -40,14 +40,14 @@ __attribute__((weak)) int {_VARIABLE}; /* 0: as many as OpenMP has by itself */
 _ours: list[ctypes.c_int] = []  # the variables of followed libraries
 _tell: dict[int, Any] = {}  # setters of followed libraries, by their address
 _blas: set[str] = set()  # the BLAS libraries that are followed
-_chosen: list[int] = []  # the number that was set, if one was
-_forked: list[bool] = []  # whether OpenMP's threads have stayed in a parent process
+_chosen: list[int] = []  # the number that a user set, if any
+_forked: list[bool] = []  # holds True in a forked child, where OpenMP has no threads
 _locks: weakref.WeakKeyDictionary[Any, Callable[[], object]] = weakref.WeakKeyDictionary()
 
 
 def lock(freed: Callable[[], object] = lambda: None) -> Any:
-    """A lock that one thread may take several times, and that a child process finds free where
-    another thread held it: that thread has stayed in the parent, and `freed` undoes its traces.
+    """A lock that one thread may take several times, and that is free in a forked child even if
+    another thread held it: that thread does not exist in the child, and `freed` cleans up after it.
 
     >>> with (once := lock()), once:
     ...     print("taken twice")
@@ -59,7 +59,7 @@ def lock(freed: Callable[[], object] = lambda: None) -> Any:
 
 
 def threads() -> int:
-    """How many threads may work: as set, or $OMP_NUM_THREADS, or as many as we have cores."""
+    """The number of threads: as set, or $OMP_NUM_THREADS, or the number of our cores."""
     if _chosen:
         return _chosen[0]
     wanted = os.environ.get("OMP_NUM_THREADS", "")
@@ -69,7 +69,7 @@ def threads() -> int:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -85,10 +85,10 @@ def set_threads(count: int) -> None:
 
 
 def follow(library: ctypes.CDLL) -> ctypes.CDLL:
-    """Tell a library that was loaded the number of threads that was set, now and later."""
+    """Tell a loaded library the number of threads that the user sets, now and later."""
     try:
         own = ctypes.c_int.in_dll(library, _VARIABLE)
-    except ValueError:  # not made of a source of ours, or without threads
+    except ValueError:  # not one of our objects, or one without threads
         pass
     else:
         _ours.append(own)
@@ -103,7 +103,7 @@ def follow(library: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def _own_number() -> int:
-    """The number for our own code; 0 if none was set."""
+    """The number of threads for our own code; 0 if none was set."""
     return 1 if _forked else _chosen[0] if _chosen else 0
 
 
@@ -122,8 +122,8 @@ def _say(tell: Any) -> None:
 
 
 def _after_fork() -> None:
-    """Let one thread compute in a child, and free the locks of all others: OpenMP would wait for
-    threads that the parent has kept. BLAS makes new ones.
+    """In a forked child: compute with one thread, since OpenMP would wait for the parent's threads
+    (BLAS makes new ones), and free the locks of other threads.
     """
     for held, freed in list(_locks.items()):
         owned: Any = held

@@ -40,7 +40,7 @@ ALIASES = {
     "ddof": "correction",
 }
 
-# Arguments of these names count dimensions: they move when a dimension comes in front.
+# Arguments of these names are dimensions: they shift when a dimension is added in front.
 DIMS = frozenset((
     "dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim", "axis", "axis0",
     "axis1",
@@ -145,7 +145,7 @@ def to_tensor(what: str, name: str, value: Any) -> Any:
 
 
 def holds_numbers(array: Any) -> bool:
-    """Whether an array's or NumPy scalar's dtype is one of numbers, also one that tensors lack."""
+    """Whether the dtype of an array or NumPy scalar is numeric, even if tensors lack it."""
     return array.dtype.kind in "biufc" or array.dtype in OF
 
 
@@ -169,7 +169,7 @@ Wanted = tuple[tuple[Argument, bool, tuple[type, ...]], ...]
 
 
 def wanted(schema: Schema) -> Wanted:
-    """Each argument: whether it is a single tensor, and the types that need no conversion."""
+    """For each argument: whether it is a single tensor, and the types that need no conversion."""
     found: list[Any] = []
     for argument in schema.arguments:
         kind = argument.type
@@ -182,7 +182,7 @@ def wanted(schema: Schema) -> Wanted:
 
 
 def _with_numbers(op: Any, args: Sequence[Any]) -> list[Any]:
-    """As `bind`, where there is a number in the place of a tensor."""
+    """Like `bind`, for calls with a number in the place of a tensor."""
     takes = [takes_tensor for _, takes_tensor, _ in op.wanted]
     values = [
         v if t and type(v) in runtime.NUMBER_TYPES else convert(op.schema.name, a, v)
@@ -204,11 +204,11 @@ _AS_THEY_ARE: dict[str, tuple[type, ...]] = {
 def _with_tensors_for_numbers(
     op: Any, takes: Sequence[bool], args: Sequence[Any], values: list[Any]
 ) -> list[Any]:
-    """Put a tensor in the place of each number, in the dtype that the operator computes in.
+    """Replace each number by a tensor in the dtype in which the operator computes.
 
-    A number counts in promotion by its category alone, in whatever position: 1/3 beside a float64
-    tensor is not rounded to the default dtype, and 1 beside a uint8 tensor is a uint8. `args` are
-    as given, `values` converted where that is not done here.
+    In any position a number counts in promotion by its category alone: 1/3 next to a float64 tensor
+    is not rounded to the default dtype, and 1 next to a uint8 tensor is a uint8. `args` are the
+    arguments as given, `values` the converted ones.
     """
     weak = runtime.NUMBER_TYPES
     given = [a if type(a) in weak else v for a, v in zip(args, values, strict=True)]
@@ -233,7 +233,9 @@ def _with_tensors_for_numbers(
 
 @remembered
 def _checks_numbers(row: Row) -> bool:
-    """Whether an integer dtype refuses a number beyond its range: as the number's overload says."""
+    """Whether an integer dtype refuses a number beyond its range; the overload for numbers
+    tells.
+    """
     rows = (
         [TABLE.row(row.name, o) for o in TABLE.overloads(row.name)] if row.name in TABLE else [row]
     )
@@ -241,8 +243,8 @@ def _checks_numbers(row: Row) -> bool:
 
 
 def _dtype_of_number(number: Any, tensors: list[Any], alone: bool) -> DType:
-    """The dtype of a number that an operator does not promote: a real or complex one is as precise
-    as the tensors beside it, a whole one may be an index and stays int64.
+    """The dtype of a number that an operator does not promote: a real or complex number is as
+    precise as the tensors of the call; an integer may be an index and stays int64.
     """
     kind = _common_dtype([number], alone)
     return _common_dtype([number, *tensors], alone) if kind.category >= FLOAT else kind
@@ -291,12 +293,12 @@ def _python_number(value: Any) -> Any:
 
 
 def is_tensor_or_array(value: Any) -> bool:
-    """Whether a value is no number, though an array without dimensions may stand for one."""
+    """Whether a value is a tensor or an array, and not a number."""
     return isinstance(value, (runtime.Tensor, np.ndarray))
 
 
 def from_elsewhere(value: Any) -> str:
-    """What to do with an array of another library, which may have a history of its own."""
+    """Advice about an array of another library, which may have a history of its own."""
     if not hasattr(type(value), "__dlpack__"):
         return ""
     home = type(value).__module__.partition(".")[0]
@@ -357,7 +359,7 @@ def convert(what: str, argument: Argument, value: Any) -> Any:
     return to_list(what, argument.name, value, single)
 
 
-# How far a value may be from an argument's type when an overload is chosen: the first overload that
+# How loosely values may match argument types when an overload is chosen: the first overload that
 # fits exactly is taken, else one that takes numbers for tensors, else one that takes 0-d tensors
 # for numbers (which cannot be differentiated).
 EXACTLY, NUMBERS_AS_TENSORS, TENSORS_AS_NUMBERS = range(3)

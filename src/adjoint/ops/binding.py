@@ -1,7 +1,7 @@
 """Binding formulas: to tensors, where names are operators, and to arrays, where they are kernels.
 
 This is the one place where a name in the table becomes a value: `resolve` for names with a dot,
-`_in_scope` for the others. Both give listed values, and nothing else: Note [Rows from outside] in
+`_in_scope` for the others. Both return listed values only: Note [Rows from outside] in
 table/formula.py.
 
 The same formula text serves tensors and arrays. On arrays, arithmetic is NumPy's own; a call of a
@@ -57,7 +57,7 @@ from adjoint.table.rows import Row, is_reference
 ndarray = np.ndarray
 _REAL = (bool, int, float)
 METHODS = frozenset(("to",))  # methods of tensors that formulas may call and that no row describes
-# NumPy's functions and constants that a kernel may name, beside its ufuncs: they only compute.
+# NumPy's functions and constants that kernels may name besides ufuncs: they only compute.
 _COMPUTING = frozenset((
     "all", "amax", "amin", "angle", "any", "append", "argmax", "argmin", "argpartition",
     "argsort", "array", "asarray", "atleast_1d", "atleast_2d", "atleast_3d", "bincount",
@@ -116,7 +116,7 @@ def _conj(value: Any) -> Any:
 
 
 def _where(mask: Any, one: Any, other: Any) -> Any:
-    """NumPy's `where`, for many elements without its branches."""
+    """NumPy's `where`; branch-free for many elements."""
     if type(mask) is not ndarray or mask.size < MANY:
         return np.where(mask, one, other)
     if type(one) in _REAL and type(other) is ndarray and other.dtype.kind in "fc":
@@ -138,8 +138,8 @@ _ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "is_complex": lambda x: x.dtype.kind == "c",
     "is_floating_point": lambda x: OF[x.dtype].is_floating_point,
     "dtype_of": lambda x: x if isinstance(x, DType) else OF[x.dtype],
-    "t": lambda x: x.T,  # views of matrices: in every backward of a product
-    "where": _where,  # choices: in every backward of a maximum, a limit, a rectifier
+    "t": lambda x: x.T,  # a view of a matrix: used in every backward of a product
+    "where": _where,  # used in every backward of a maximum, a clamp, a rectifier
     "masked_fill": lambda x, mask, value: _where(mask, value, x),
     "mT": lambda x: x.mT,
     "mH": lambda x: _conj(x.mT),
@@ -181,7 +181,9 @@ def _on_few(kernel: Callable[..., Any], lifted: Callable[..., Any]) -> Callable[
 
 
 def _straight(packet: operators.Packet) -> Callable[..., Any]:
-    """Return an operator on arrays: its kernel where that takes them as they are, else lifted."""
+    """Return an operator on arrays: its kernel if that takes them unchanged, else the lifted
+    operator.
+    """
     lifted = lift(packet.function)
     chosen: dict[Any, Callable[..., Any] | None] = {}
 
@@ -226,7 +228,7 @@ def _kernel_on_arrays(
     )
     if op is None or op.row.archetype.promotes or op.schema.mutates or len(args) > op.positional:
         return None
-    if not op.row.names_kernel or op.row.family not in FAMILIES:  # one from outside is checked
+    if not op.row.names_kernel or op.row.family not in FAMILIES:  # a user's kernel is checked
         return None
     kernel = reference(op.row.kernel, "kernels", op.row, "kernel")
     schema = op.schema.arguments
@@ -253,7 +255,7 @@ def _kernel_on_arrays(
 
 
 def _takes_arrays_alone(row: Row) -> bool:
-    """Whether a kernel can be called on arrays as it is: nothing to promote, convert or fill in."""
+    """Whether a kernel can be called on arrays directly: nothing to promote, convert or fill in."""
     plain = all(
         a.type.base == "Tensor" and not a.type.is_list and not a.type.is_optional and not a.alias
         for a in row.schema.arguments
@@ -263,7 +265,7 @@ def _takes_arrays_alone(row: Row) -> bool:
 
 
 def _scope_names(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> tuple[str, ...]:
-    """The names that the code of a formula finds in its scope, apart from those in every scope."""
+    """The names that a formula's code needs in its scope, besides those in every scope."""
     check(formula, parameters)
     names = {n for n in names_used(formula.tree, parameters) if n not in BUILTINS}
     names |= {bound_function(*pair) for pair in functions_used(formula.tree, parameters)}
@@ -285,7 +287,7 @@ def _in_scope(name: str, where: Location, *, raw: bool) -> Any:
 
 
 def check(formula: Formula, parameters: Iterable[str]) -> None:
-    """Raise `TableError` for the names, methods and functions in a formula that mean nothing."""
+    """Raise `TableError` for unknown names, methods and functions in a formula."""
     parameters = frozenset(parameters)
     where, tree, text = formula.where, formula.tree, formula.text
     mistakes = Mistakes()
@@ -310,7 +312,7 @@ def check(formula: Formula, parameters: Iterable[str]) -> None:
 
 
 def _check_operator(name: str, what: str, others: Iterable[str], formula: Formula) -> None:
-    """A name or a method must be an operator that writes to none of its arguments."""
+    """Raise unless a name or a method is an operator that writes to none of its arguments."""
     where = formula.where.of(name)
     if not operators.exists(name):
         hint = did_you_mean(name, {*others, *TABLE.names()})
@@ -337,12 +339,14 @@ def bind(
 
 
 def reference(text: str, layer: str, row: Row, column: str) -> Any:
-    """Return what a dotted name in a column refers to: `linalg.qr` in kernels/, shapes/, …"""
+    """Return the function that a dotted name in a column refers to: `linalg.qr` in kernels/, …"""
     return resolve(text, layer, row.place(column), row)
 
 
 def batching(row: Row) -> Any:
-    """Return the batching rule that a row names, by a word of batching/words.py or not; or None."""
+    """Return the batching rule that a row names, a word of batching/words.py or a function; or
+    None.
+    """
     named = row.texts.get("batch", "")
     word = f"words.{named}" if named.isidentifier() else named
     return reference(word, "batching", row, "batch") if named else None
@@ -351,8 +355,8 @@ def batching(row: Row) -> Any:
 def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> Any:
     """Return the function that a dotted name stands for.
 
-    It is listed (`xp.tanh`), or a public function that is defined in the modules of a layer of
-    ours (`linalg.qr` in kernels/), or one of the user's own module (`<file name>.function`).
+    It is a listed one (`xp.tanh`), a public function defined in one of our layers (`linalg.qr` in
+    kernels/), or a function of the user's own module (`<file name>.function`).
     """
     if not is_reference(text) or not text.isascii():
         raise TableError(f"{where}: {text[:80]!r} is not the name of a function: family.function")
@@ -387,7 +391,7 @@ def _of_numpy(name: str, where: Location) -> Any:
 
 
 def _of_user(module: Any, family: str, name: str, where: Location) -> Any:
-    """A function of the module, or of the object, that `ad.library` was given."""
+    """A function of the module or object that was passed to `ad.library`."""
     found = None if name.startswith("_") else getattr(module, name, None)
     if isinstance(module, ModuleType):
         listed = name in getattr(module, "__all__", ())
@@ -459,8 +463,9 @@ def decomposition(row: Row) -> Callable[..., Any]:
 
 
 def _widening(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
-    """The decomposition of a row in float32 where its tensors are narrow, rounded at the end:
-    Note [Narrow derivatives] in narrow.py."""
+    """The decomposition of a row, computed in float32 if its tensors are narrow and rounded at the
+    end: Note [Narrow derivatives] in tape/narrow.py.
+    """
     names = row.schema.names
     places = [names.index(a.name) for a in row.schema.tensors if not a.type.is_list]
     asked = names.index("dtype") if "dtype" in names else None
@@ -482,9 +487,10 @@ def _widening(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
-    """The decomposition of an elementwise row on tensors of one dtype, as its kernel has them.
+    """The decomposition of an elementwise row, after promoting its tensors to one dtype as for its
+    kernel.
 
-    Without that, a product inside could be taken in another dtype than that of the operator.
+    Otherwise a product inside could be computed in another dtype than the operator.
     """
     names = row.schema.names
     places = [names.index(a.name) for a in row.promoted if a.type.is_tensor]
@@ -505,7 +511,7 @@ def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
                 else v.to(float32 if wide and not v.ndim else common)
                 for i, v in enumerate(values)
             )
-            if wide:  # a number that stayed in float32 does not decide the dtype
+            if wide:  # numbers that stayed in float32 do not decide the dtype
                 result = decomposed(*values)
                 return result.to(common) if result.dtype is float32 else result
         return decomposed(*values)
@@ -514,7 +520,7 @@ def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _rounds_often(row: Row) -> bool:
-    """Whether a row's decomposition may round more than once, where its kernel would not."""
+    """Whether a row's decomposition may round more than once."""
     if not row.widens:
         return False
     if row.names_decomposition:
@@ -532,9 +538,10 @@ def _decomposition(row: Row) -> Callable[..., Any]:
 
 
 def kernel_expression(row: Row, column: str = "kernel") -> tuple[ast.Expression, dict[str, Any]]:
-    """A kernel that is an expression, on arrays `_v_self` for tensors; and the functions in it.
+    """The tree of a kernel expression, with arrays `_v_self` for tensors, and the functions it
+    uses.
 
-    The column `numpy` speaks the same language, and may ask for `result`.
+    The column `numpy` has the same language, and may use `result`.
     """
     tree = language.expression(row.texts[column], row.place(column))
     namer = _KernelExpression(row, column)
@@ -548,8 +555,8 @@ def kernel_expression(row: Row, column: str = "kernel") -> tuple[ast.Expression,
 
 
 class _KernelExpression(ast.NodeTransformer):
-    """In a kernel expression, tensor arguments stand for their arrays, `xp` for NumPy, and families
-    for modules of kernels/; beside these only listed attributes are read.
+    """Checks a kernel expression: tensor arguments become their arrays, `xp` means NumPy, families
+    mean modules of kernels/; of other values only listed attributes are read.
     """
 
     def __init__(self, row: Row, column: str) -> None:

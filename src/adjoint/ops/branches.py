@@ -1,7 +1,7 @@
-"""Where operators have a kink: which calls, and which argument is then approached from above.
+"""Kinks of operators: which calls meet one, and which argument is approached from above.
 
 An operator with the column `above` has a branch point where that argument is 0, as √x has. There x
-becomes `_above(x)`, a tensor from a kink: Note [Kinks] in limits.py.
+becomes `_above(x)`, a tensor from a kink: Note [Kinks] in homes/limits.py.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ from adjoint.table.rows import Row
 
 
 def from_above(op: Operator, values: list[Any]) -> list[Any]:
-    """Arguments of an operator, at a branch point with one infinitely little above 0 beside it."""
+    """The arguments of an operator; one that is 0 at a branch point becomes `_above` of it."""
     name = op.row.texts.get("above")
     if name is None or not at_kink(op, values):
         return values
     place = op.schema.names.index(name)
     given = values[place]
-    if not given.is_floating_point() or is_limit(given):  # it may be near another number already
+    if not given.is_floating_point() or is_limit(given):  # it already is near a kink
         return values
     return [*values[:place], packet("_above")(given), *values[place + 1 :]]
 
 
 def at_kink(op: Operator, values: list[Any]) -> bool:
-    """Whether an operator with these arguments has a kink where it is 0: norms with p = 2 have."""
+    """Whether an operator with these arguments has a kink where its result is 0: norms with p = 2
+    have.
+    """
     if "kink" not in op.row.texts:
         return False
     test, places = _kink(op.row)
@@ -39,7 +41,7 @@ def at_kink(op: Operator, values: list[Any]) -> bool:
 
 @remembered
 def _kink(row: Row) -> tuple[Callable[..., Any], tuple[int, ...]]:
-    """The condition of the column `kink` as a function, and the places of its arguments."""
+    """The condition of the column `kink` as a function, and the indices of its arguments."""
     condition = language.parse(row.texts["kink"], row.place("kink"), set())
     names = tuple(sorted(condition.names & set(row.schema.names)))
     test = binding.bind(condition, "kink", names, raw=False, key=row.prepared_key("kink"))

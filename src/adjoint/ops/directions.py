@@ -9,10 +9,10 @@ Tensor = Any
 
 def direction_of(A: Tensor) -> Any:
     """The tangent that a tensor carries in forward mode, here or below a gradient; or None."""
-    home = getattr(A, "home", None)  # what the tensors of a trace hold has none
+    home = getattr(A, "home", None)  # values of a trace have no home
     return None if home is None else home.direction(A)
 
 
 def is_differentiated(A: Tensor) -> bool:
-    """Whether derivatives in a tensor may be asked for, in any mode."""
+    """Whether a derivative in a tensor may be asked for, in any mode."""
     return A.requires_grad or direction_of(A) is not None

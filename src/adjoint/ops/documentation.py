@@ -14,8 +14,8 @@ from adjoint.table.rows import Row
 class Documentation(str):
     """The docstring of an operator's function, put together when somebody reads it.
 
-    Python wants a docstring to be a str. This one holds the name alone; its methods are those of
-    the whole text, which most processes never ask for.
+    Python requires docstrings to be str. This str holds the name alone; its methods work on the
+    whole text, which most processes never need.
     """
 
     operators: Callable[[], Any]  # the overloads
@@ -86,7 +86,7 @@ def _runs(example: Example) -> str:
 
 
 def _derivative(row: Row) -> str:
-    """The formulas of a row, as its columns say them."""
+    """The formulas of a row as text."""
     names = {*row.schema.names, *(r.name for r in row.schema.returns)}
     lines = [
         f"    {column}: {text}"

@@ -1,4 +1,6 @@
-"""What rules ask about clusters of values: Note [Repeated values] in kernels/linalg/clusters.py."""
+"""Questions of rules about close eigenvalues: Note [Repeated values] in
+kernels/linalg/clusters.py.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ Tensor = Any
 
 _FIRST_ORDER = 0.025  # by chance one matrix in thousands has gaps below this, over √(its size)
 _IN_A_GRAPH = 3e-4  # a compiled function that meets a cluster runs eagerly, so they should be rare
-_HIGHER_ORDER = {2: 0.04}  # from here on the gap itself does no more harm than a fan
+_HIGHER_ORDER = {2: 0.04}  # a larger gap does no more harm than a fan
 _HIGHEST = 0.08  # as much of third derivatives
 
 
@@ -24,13 +26,13 @@ def is_fan(A: Tensor) -> bool:
 
 
 def order_ahead() -> int:
-    """Of which order the derivatives are at least that will be taken of what is computed now."""
+    """The least order of derivative that will be taken of the values computed now."""
     now = current()
     return now.differentiating + now.orders
 
 
 def closeness(count: int, order: int) -> float:
-    """Up to which part of its distance to the others a gap between `count` values is a cluster's.
+    """The largest gap inside a cluster of `count` values, relative to the distance to other values.
 
     A derivative of order n loses a factor of 1/gapⁿ.
     """
@@ -40,7 +42,9 @@ def closeness(count: int, order: int) -> float:
 
 
 def closeness_in_graph(values: Tensor, order: int) -> float:
-    """The same where values are not known yet; of tensors that have values 0: fans see to them."""
+    """Like `closeness`, for values of a graph; 0 for tensors with known values, which fans
+    handle.
+    """
     if not is_in_graph(values):
         return 0.0
     return _HIGHER_ORDER.get(order, _HIGHEST) if order > 1 else _IN_A_GRAPH

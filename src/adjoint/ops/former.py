@@ -20,8 +20,8 @@ _told: set[str] = set()  # operators of whose former order users have been told
 def reordered(
     row: Row, schema: Schema, args: tuple[Any, ...]
 ) -> tuple[list[Any], dict[str, Any]] | None:
-    """Arguments of a call in a former order as positional and keyword ones of today; None if it is
-    no such call.
+    """The positional and keyword arguments, in today's order, of a call in a former order; None if
+    the call is in no former order.
     """
     for order in orders(row):
         if len(order) != len(args):
@@ -39,14 +39,14 @@ def reordered(
 
 
 def orders(row: Row) -> list[list[str]]:
-    """The former orders of a row, of its function and of its method."""
+    """The former argument orders of a row, for its function and its method."""
     found = [order.split() for order in row.former.split("|")] if row.former else []
     methods = [["self", *(n for n in order if n != "self")] for order in found]
     return [*found, *(m for m in methods if m not in found)]
 
 
 def _fits(schema: Schema, name: str, value: Any) -> bool:
-    """Whether a value may be that argument; a number may be no tensor here."""
+    """Whether a value fits an argument; a number does not fit a tensor here."""
     argument = next(a for a in schema.arguments if a.name == name)
     if argument.type.is_tensor:
         return arguments.is_tensor_or_array(value)
@@ -62,7 +62,7 @@ def _split(schema: Schema, given: dict[str, Any]) -> tuple[list[Any], dict[str, 
 
 
 def _today(schema: Schema, order: list[str]) -> str:
-    """The call as it is written today: add(self, other, alpha=…)."""
+    """The call in today's order: add(self, other, alpha=…)."""
     plain = [a.name for a in schema.arguments if not a.keyword_only and a.name in order]
     named = [f"{a.name}=…" for a in schema.arguments if a.keyword_only and a.name in order]
     return f"{schema.name}({', '.join([*plain, *named])})"

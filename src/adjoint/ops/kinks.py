@@ -1,4 +1,4 @@
-"""What rules ask of a tensor at a kink, and where eigenvalues repeat; its home answers.
+"""Questions of rules about tensors at kinks; the tensor's home answers.
 
 See Note [Kinks] in homes/limits.py.
 """
@@ -13,8 +13,8 @@ Tensor = Any
 
 
 def is_limit(A: Tensor) -> bool:
-    """Whether a tensor came from a kink, so that formulas need no care of their own."""
-    home = getattr(A, "home", None)  # what the tensors of a trace hold has none
+    """Whether a tensor came from a kink, so that formulas need no special case."""
+    home = getattr(A, "home", None)  # values of a trace have no home
     return home is not None and home.is_limit(A)
 
 
@@ -25,7 +25,8 @@ def may_be_near(length: Tensor) -> bool:
 
 
 def meets_kink(A: Tensor) -> bool:
-    """Whether a tensor is differentiated, and 0 somewhere (of a traced one: differentiated twice).
+    """Whether a tensor is differentiated and 0 somewhere; for a traced one, whether it is
+    differentiated twice.
 
     For operators with a faster formula that does not hold there.
     """

@@ -21,7 +21,9 @@ BATCH = "the components are dimension 0, and each has its own sizes; use unbind(
 
 
 def kept(self: Tensor, values: Tensor, dim: int | None = None) -> Tensor:
-    """Other values in the places of `self`, perhaps along another dimension of them."""
+    """A nested tensor with the structure of `self` and other values; `dim` is their ragged
+    dimension.
+    """
     return runtime.nested(values, self.ragged if dim is None else self.ragged.along(dim))
 
 
@@ -67,7 +69,7 @@ def compact(self: Tensor) -> Tensor:
 
 
 def spread(self: Tensor, padding: Any, size: int | None = None) -> Tensor:
-    """The rows of all components as one dense tensor: component, place, other dimensions."""
+    """The components padded to one dense tensor: component, position, other dimensions."""
     ragged = self.ragged
     longest = max(ragged.lengths, default=0) if size is None else size
     rows = self.value.movedim(ragged.dim, 0)
@@ -76,7 +78,7 @@ def spread(self: Tensor, padding: Any, size: int | None = None) -> Tensor:
 
 
 def gathered(self: Tensor, rows: Tensor) -> Tensor:
-    """The inverse of `spread`: dense rows in the places of the components of `self`."""
+    """The inverse of `spread`: a nested tensor like `self` from a padded dense one."""
     ragged = self.ragged
     starts, lengths = map(runtime.tensor_of, (ragged.start_array, ragged.length_array))
     packed = ops._packed_rows(rows, starts, lengths, ragged.extent)
@@ -87,7 +89,7 @@ def gathered(self: Tensor, rows: Tensor) -> Tensor:
 
 
 def aligned(what: str, values: Sequence[Any]) -> tuple[Tensor, list[Any]]:
-    """A nested tensor among the arguments, and all arguments so that its values go with theirs."""
+    """The first nested tensor among the arguments, and all arguments in the form of its values."""
     nested = [v for v in values if is_nested(v)]
     like = nested[0]
     dense = any(isinstance(v, runtime.Tensor) and v.ndim and not v.is_nested for v in values)
@@ -119,8 +121,8 @@ def sizes_of(self: Tensor) -> str:
 
 
 def _dense_beside(what: str, like: Tensor, dense: Tensor) -> Tensor:
-    """A dense tensor as it goes with the values: broadcast, one row for each component, or padded
-    to the longest component.
+    """A dense tensor in the form of the values: it broadcasts, has one row for each component, or
+    is padded to the longest component.
     """
     ragged = like.ragged
     if dense.ndim == 0:

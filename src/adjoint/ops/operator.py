@@ -1,7 +1,8 @@
 """Operators: one for each row (`ad.ops.add.Tensor`), and packets of overloads (`ad.ops.add`).
 
 The function of an operator is generated on first use by the builder that `runtime` holds. A packet
-remembers which overload a combination of argument types led to, so the choice costs one look-up.
+remembers which overload a combination of argument types led to, so a repeated choice costs one
+look-up.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Operator:
 
     @cached_property
     def __signature__(self) -> Signature:
-        """What `inspect.signature` says, of its function too: that is wrapped around it."""
+        """The signature for `inspect`, also of `function`, which wraps the operator."""
         return signatures.merged([self.schema])
 
     @cached_property
@@ -133,10 +134,10 @@ class Packet:
         return packet, (self.name,)
 
 
-_PLAIN = frozenset((int, bool, float, str, type(None)))  # keywords of which the type says all
+_PLAIN = frozenset((int, bool, float, str, type(None)))  # types whose values do not matter
 
 
-# Of functions that are wrapped around an operator, where typing.get_type_hints can look up no name.
+# Annotations of functions that wrap an operator; typing.get_type_hints could not resolve theirs.
 HINTS = {"args": Any, "keywords": Any, "return": Any}
 
 
@@ -216,7 +217,7 @@ def _overload_names(name: str) -> list[str]:
 
 
 def _known_overloads(name: str) -> list[str]:
-    """The overloads of a name, also of one that follows from another: `sin_`; there may be none."""
+    """The overloads of a name or of the name it derives from (`sin_` from `sin`); perhaps none."""
     own = TABLE.overloads(name) if name in TABLE else []
     if name.endswith("_") and name[:-1] in TABLE:
         own += [

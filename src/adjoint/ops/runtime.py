@@ -1,4 +1,4 @@
-"""What operators need of the layers above, handed over once by `adjoint/__init__.py`.
+"""Functions of higher layers that operators need, handed over once by `_wiring.py`.
 
 The operator layer does not import tensors; it is told the tensor class, how to make one from a
 value, how to build the functions of an operator, and how to run one on arguments of every kind.
@@ -25,9 +25,9 @@ nested: Callable[[Any, Any], Any]  # values and their raggedness -> nested tenso
 build: Callable[[Any], Callable[..., Any]]  # an Operator -> its function
 build_parts: Callable[[Any], Any]  # an Operator -> its `compute` and `record`
 assemble: Callable[[Any, Any], Any]  # a pattern and values -> sparse tensor
-again: Callable[[Any, list[Any]], Any]  # an Operator and arguments that it has had a level above
+again: Callable[[Any, list[Any]], Any]  # runs an Operator on arguments from a level above
 
-# Keywords that every operator takes beside its schema's.
+# Keywords that every operator takes in addition to its schema's.
 EXTRAS = frozenset(("out", "requires_grad"))
 
 

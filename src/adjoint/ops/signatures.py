@@ -1,4 +1,4 @@
-"""The Python signatures of operators: what one calls, read off their schemas.
+"""The Python signatures of operators, derived from their schemas.
 
 `inspect.signature(ad.sum)`, `help(ad.sum)` and the stubs for type checkers (`adjoint.stubs`) come
 from here. A packet with several overloads has one signature for each, and a merged one that every
@@ -37,7 +37,7 @@ _TYPES = {
     "Scalar": "Scalar",
     "ScalarType": "DTypeLike",
     "Device": "DeviceLike",
-}  # as they are called in Python, where that differs from the schema
+}  # names of types in Python that differ from the schema's
 # NumPy's names of arguments, which operators take too (`arguments.ALIASES`).
 NUMPY_NAMES = {
     "dim": "axis",
@@ -170,7 +170,7 @@ def parameter_name(schema: Schema, name: str) -> str:
 
 
 def _extras(schema: Schema) -> Iterable[Parameter]:
-    """The keywords that operators take beside their schema's."""
+    """The keywords that operators take in addition to their schema's."""
     makes = any(a.name == "pin_memory" for a in schema.arguments)
     if makes:
         yield _keyword("requires_grad", False, "bool")
@@ -190,7 +190,9 @@ def _keyword(name: str, default: Any, type: str) -> Parameter:
 
 
 def overloads(schemas: Iterable[Schema]) -> list[Signature]:
-    """The signatures of overloads; two of one that takes a list also as separate arguments."""
+    """The signatures of overloads; an overload that takes a list also as separate arguments has
+    two.
+    """
     found: list[Signature] = []
     for schema in schemas:
         found.append(signature(schema))
@@ -227,9 +229,7 @@ def merged(schemas: Sequence[Schema]) -> Signature:
 
 
 def _slots(positions: list[list[Parameter]]) -> list[Parameter]:
-    """The parameters by position, the longest overload first: where others call one differently,
-    its name is taken.
-    """
+    """The positional parameters, with the names of the longest overload."""
     slots: list[Parameter] = []
     optional = False
     for number, first in enumerate(positions[0]):
@@ -238,7 +238,7 @@ def _slots(positions: list[list[Parameter]]) -> list[Parameter]:
         if spread is not None:
             several = Parameter("_", _BY_POSITION, annotation=f"Sequence[{spread.annotation}]")
             slots.append(spread.replace(annotation=_union([*found, several])))
-            break  # it takes whatever follows
+            break  # it takes all further arguments
         same = all(p.name == first.name for p in found)
         optional |= len(found) < len(positions) or not same or _has_default(found)
         default = _default(found) if optional else Parameter.empty
@@ -261,7 +261,9 @@ def _has_default(found: list[Parameter]) -> bool:
 
 
 def _default(found: list[Parameter]) -> Any:
-    """The default that an overload gives; None where that is a value, else that there is none."""
+    """The first default given; if there is none, None where that is allowed, else
+    MAY_BE_LEFT_OUT.
+    """
     given = [p.default for p in found if p.default is not Parameter.empty]
     if given:
         return given[0]

@@ -1,7 +1,7 @@
-"""A loop along the first dimension, for decompositions that go over time.
+"""A loop along the first dimension, for decompositions that step through time.
 
-Its steps run one after the other; where programs are traced, graph/control/scan_region.py puts its
-own `scan` here, which makes one node of the loop.
+Its steps run one after another; once programs are traced, graph/control/scan_region.py replaces it
+by its own `scan`, which makes one node of the loop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Drawing once more from an earlier state of a generator; None is the default generator.
+"""Drawing again from an earlier state of a generator; None is the default generator.
 
-What knows more of it puts its own functions here: transforms/drawing.py, in whose `vmap` samples
-have numbers of their own, and graph/control/replays.py, which makes nodes.
+Higher layers replace these functions by their own: transforms/drawing.py, since samples of `vmap`
+draw separate numbers, and graph/control/replays.py, which makes nodes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def draw_again(
     function: Callable[[Flat], Flat],
     operands: Flat,
 ) -> Flat:
-    """Run a function of a list, drawing from earlier states of generators, which stay as they are
-    themselves.
+    """Run a function of a list with generators at earlier states; the generators themselves do not
+    change.
     """
     with drawing_again(generators, [np.asarray(state) for state in states]):
         return function(operands)
@@ -38,4 +38,4 @@ Again = Callable[[Sequence[Any], Sequence[Any], Callable[[Flat], Flat], Flat], F
 
 read: Callable[[Any], Any] = read_state
 again: Again = draw_again
-resume: Callable[[], None] = draw_on  # what the rest of `again` draws is drawn for the first time
+resume: Callable[[], None] = draw_on  # draws after this call come from the generators themselves

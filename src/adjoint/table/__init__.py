@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-# The stamp of what is prepared is taken before the modules that it depends on are loaded.
+# The stamp of prepared code is taken before the modules that it depends on are loaded.
 # isort: off
 from adjoint.table.prepared import PREPARED
 
@@ -60,7 +60,7 @@ class Table:
         return list(added.values())
 
     def _index(self, source: Source, added: dict[tuple[str, str], Source]) -> Iterator[str]:
-        """Put a row among those added; yields what is wrong with that."""
+        """Add a row to `added`; yield a message if that is not allowed."""
         key = name, overload = source.name, source.overload
         known = added.get(key) or self._sources.get(name, {}).get(overload)
         if known is not None:
@@ -71,7 +71,7 @@ class Table:
         added.setdefault(key, source)
 
     def remove(self, sources: list[Source]) -> None:
-        """Take rows out again, after a file turned out to be wrong."""
+        """Remove rows again, after their file turned out to be wrong."""
         for source in sources:
             self._sources[source.name].pop(source.overload, None)
             self._rows.pop((source.name, source.overload), None)
@@ -79,11 +79,11 @@ class Table:
                 del self._sources[source.name]
 
     def forget(self, name: str) -> None:
-        """Take an operator out with all its overloads."""
+        """Remove an operator with all its overloads."""
         self.remove(list(self._sources[name].values()))
 
     def __len__(self) -> int:
-        """How many operators there are, overloads not counted."""
+        """The number of operators, overloads not counted."""
         return len(self._sources)
 
     def __contains__(self, name: str) -> bool:
@@ -140,7 +140,7 @@ class Table:
 
 
 def _written_over(source: Source) -> Source | None:
-    """`_foreach_sin_`, which follows from the row of `_foreach_sin`."""
+    """The source of `_foreach_sin_`, derived from that of `_foreach_sin`; None if there is none."""
     text = source.text
     if "\n  like: foreach\n" not in text or "Tensor[] self" not in text:
         return None
@@ -184,7 +184,7 @@ def read(path: str) -> str:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
-    """The rows of a file and their first lines; what stands before the first is a row, too."""
+    """(first line, text) of each row of a file; text before the first row comes as a row, too."""
     line, start = 1, 0
     while start < len(text):
         end = text.find("\n- ", start) + 1 or len(text)
@@ -194,9 +194,7 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _not_a_row(path: str, line: int, block: str) -> str:
-    """What is wrong with a block that does not start as a row does; blank lines and comments are
-    fine.
-    """
+    """The message for a block that does not start like a row; "" for blank lines and comments."""
     for number, text in enumerate(block.split("\n"), line):
         if text.strip() and not text.lstrip().startswith("#"):
             return f"{path}:{number}:1: a row starts with '- name: schema(...)', got {text[:80]!r}"

@@ -1,4 +1,4 @@
-"""Archetypes: what a row gets by saying `like: pointwise`.
+"""Archetypes: the facts that a row gets by saying `like: pointwise`.
 
 An archetype says how the shapes of the inputs make the shape of the result, how dtypes are
 promoted before the kernel runs, and whether an in-place variant follows. Rows may refine it with
@@ -16,7 +16,7 @@ class Archetype:
 
     name: str  # "pointwise"
     shape: str = ""  # name of the generic shape rule: "broadcast", "reduce", "view"
-    promotes: bool = False  # tensors and scalars are brought to one dtype before the kernel runs
+    promotes: bool = False  # tensors and scalars are converted to one dtype before the kernel runs
     to_float: bool = False  # integers and booleans become the default float
     result: str = "same"  # dtype of the result: "same" as promoted, "bool"
     inplace: bool = False  # `name_` follows
@@ -38,5 +38,5 @@ ARCHETYPES: dict[str, Archetype] = {
     )
 }
 
-# These scale a term and do not take part in type promotion.
+# Arguments that scale a term and take no part in type promotion.
 NOT_PROMOTED = frozenset(("alpha", "beta", "value"))

@@ -1,15 +1,15 @@
-"""The language of formulas: Python expressions, a whitelist of them, read once.
+"""The language of formulas: Python expressions from a whitelist, parsed once.
 
 A formula is parsed with `ast`, checked node by node, and compiled to a named function whose
 traceback shows the line of the YAML file. Kernels and conditions are checked by the same rules.
-What a name means is said by `ops/binding.py`, by a whitelist of values; here is decided what
-may be written at all, and that reading it takes little time. Note [Rows from outside]:
+`ops/binding.py` gives names their values, from a whitelist; this module decides which expressions
+are allowed, and keeps reading them quick. Note [Rows from outside]:
 
-- Text is short, shallow and ASCII; what can be seen to be huge (`10**10**10`) is refused.
-- A compiled formula reads no attribute of a value but the listed facts and properties. A method
-  becomes a call of the operator (`x.sum(0)` is `_Tensor.sum(x, 0)`, on arrays `_op__sum(x, 0)`),
-  a function of a family a name of its own (`_of__linalg__qr_vjp`): names with two underscores,
-  which no text, argument or operator can hold.
+- Text is short, shallow and ASCII; expressions that are visibly huge (`10**10**10`) are refused.
+- A compiled formula reads only the listed facts and properties of a value. A method becomes a call
+  of the operator (`x.sum(0)` is `_Tensor.sum(x, 0)`, on arrays `_op__sum(x, 0)`), a function of a
+  family a name of its own (`_of__linalg__qr_vjp`): names with two underscores, which no text,
+  argument or operator can hold.
 
 Facts about a tensor that need no data (`self.shape`, `self.dtype`, …) become names of their own
 (`self__shape`), so that the tape saves the fact and not the tensor.
@@ -29,7 +29,7 @@ from adjoint.core.errors import TableError
 from adjoint.core.records import record
 from adjoint.core.remembering import cached_property
 
-# functions and methods that compute nothing, or without rounding
+# functions and methods that do not round
 EXACT = frozenset((
     "abs", "clone", "conj", "copysign", "detach", "is_complex", "isinf", "isnan", "isinstance",
     "masked_fill", "neg", "sgn", "sign", "where", "zeros", "zeros_like",
@@ -66,7 +66,8 @@ _ALLOWED = (
     ast.comprehension,
     ast.Store,
 )
-# Conditions are pasted into generated code, so they say little: `ord == 2`, `grad_input_mask[0]`.
+# Conditions are pasted into generated code, so only a few forms are allowed: `ord == 2`,
+# `grad_input_mask[0]`.
 _IN_CONDITIONS = (
     ast.Expression,
     ast.Name,
@@ -81,7 +82,7 @@ _IN_CONDITIONS = (
     ast.Subscript,
 )
 
-# Attributes and methods of a tensor that say something about it without its data.
+# Attributes and methods of a tensor that need no data.
 FACTS = frozenset(("shape", "dtype", "ndim", "device"))
 FACT_METHODS = frozenset(
     ("numel", "dim", "size", "is_complex", "is_floating_point", "stride", "storage_offset")
@@ -137,7 +138,9 @@ class Location:
         return f"{self.path}:{self.line}" + (f":{self.column}" if self.column else "")
 
     def of(self, word: str) -> Location:
-        """The place of a word in the text that starts here; this place if it is not in it."""
+        """The place of a word in the text that starts here; this place if the text lacks the
+        word.
+        """
         found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", self.source) if word else None
         if found is None:
             return self
@@ -153,8 +156,8 @@ class Formula:
 
     text: str  # as written: "grad * exp(self - result)"
     where: Location  # table/pointwise.yaml:41:9
-    tensors: frozenset[str] = frozenset()  # names whose facts are split off: {"self", "result"}
-    lists: frozenset[str] = frozenset()  # the same of lists of tensors: {"tensors"}
+    tensors: frozenset[str] = frozenset()  # names of tensors: {"self", "result"}
+    lists: frozenset[str] = frozenset()  # names of lists of tensors: {"tensors"}
     real: bool = False  # whether it is for real numbers: x.conj() is x
 
     @cached_property
@@ -180,7 +183,7 @@ class Formula:
         return _WithoutConj().visit(tree) if self.real else tree, conditions.found
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the trees, which are parsed again when somebody asks for them."""
+        """The fields without the trees, which are parsed again when they are needed."""
         return {n: v for n, v in vars(self).items() if n not in ("tree", "_parsed")}
 
     def without_conj(self) -> Formula:
@@ -188,14 +191,14 @@ class Formula:
         return replace(self, real=True)
 
     def part(self, tree: ast.expr) -> Formula:
-        """A part of the formula as one of its own."""
+        """A part of the formula as a formula."""
         rest = replace(self)
         vars(rest)["tree"] = ast.Expression(tree)
         return rest
 
     def without_terms(self, zeros: frozenset[str], others: frozenset[str]) -> Formula | None:
-        """The formula without the terms in names of `zeros` alone, of sums inside it, too; None
-        if nothing is left. What also uses a name of `others` stays: a function of both.
+        """The formula without terms (also of inner sums) that use names of `zeros` only; None if
+        nothing is left. A term that also uses a name of `others` stays.
         """
         body = _without_terms(self.tree.body, zeros, others)
         if body is None:
@@ -223,7 +226,7 @@ class Formula:
 
 
 def roundings(node: ast.AST) -> int:
-    """How often the value of an expression is rounded on its way, as far as its text tells.
+    """How many roundings the computation of an expression takes, as far as its text tells.
 
     >>> roundings(ast.parse("(grad / other.conj()).masked_fill(other == 0, 0) * other"))
     2
@@ -239,32 +242,32 @@ def roundings(node: ast.AST) -> int:
 
 
 def called(call: ast.Call) -> str:
-    """The name of what is called: "tanh" of `tanh(x)` and of `x.tanh()`."""
+    """The name of the function or method called: "tanh" for `tanh(x)` and `x.tanh()`."""
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[str] = ()) -> Formula:
-    """Parse and check a formula; the facts of `tensors` and `lists` (of tensors) are split off."""
+    """Parse and check a formula; facts of `tensors` and `lists` (of tensors) become names."""
     formula = Formula(str(text), where, frozenset(tensors), frozenset(lists))
-    _ = formula.names, formula.conditions  # mistakes are told now
+    _ = formula.names, formula.conditions  # raises for mistakes
     return formula
 
 
 def condition(text: str, where: Location) -> ast.Expression:
-    """Parse a condition on arguments, `ord == 2`; its text anew may stand in generated code."""
+    """Parse a condition on arguments, `ord == 2`; unparsed, it may stand in generated code."""
     tree = expression(text, where)
     _refuse_nodes(tree, text, where)
     return tree
 
 
 def expression(text: str, where: Location) -> ast.Expression:
-    """Parse an expression that holds nothing but what a formula or a kernel may say."""
+    """Parse an expression and check that formulas or kernels may contain all its nodes."""
     if len(text) > _LONGEST:
         raise TableError(f"{where}: {len(text)} characters; a formula has at most {_LONGEST}")
     if not text.isascii():
         odd = next(c for c in text if not c.isascii())
         raise TableError(f"{where}: {odd!r} is not allowed in a formula, which is ASCII: {text!r}")
-    if "#" in text:  # what follows on the next line would be lost with it
+    if "#" in text:  # a comment would swallow the rest when lines are joined
         raise TableError(f"{where}: no comments in a formula: {text!r}")
     try:
         tree = ast.parse(" ".join(text.split()), mode="eval")
@@ -401,7 +404,7 @@ def _refuse_nodes(tree: ast.AST, text: str, where: Location) -> None:
 
 
 def _without_terms(node: Any, zeros: frozenset[str], others: frozenset[str]) -> Any:
-    """A tree without terms in names of `zeros` alone; None for one that is such a term."""
+    """A tree without terms that use names of `zeros` only; None if the tree is such a term."""
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     if not used & zeros:
         return node
@@ -416,7 +419,7 @@ def _without_terms(node: Any, zeros: frozenset[str], others: frozenset[str]) -> 
 
 
 def free_names(tree: ast.AST) -> frozenset[str]:
-    """The names that an expression takes from outside: not those of its own loops."""
+    """The free names of an expression: without the variables of its own loops."""
     if isinstance(tree, ast.Name):
         return frozenset((tree.id,)) if isinstance(tree.ctx, ast.Load) else frozenset()
     if not isinstance(tree, (ast.ListComp, ast.GeneratorExp)):
@@ -431,7 +434,7 @@ def free_names(tree: ast.AST) -> frozenset[str]:
 
 
 def loop_names(tree: ast.AST) -> frozenset[str]:
-    """The names that the loops of an expression give values to."""
+    """The variables of the loops in an expression."""
     return frozenset(
         n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     )
@@ -516,7 +519,7 @@ class _Conditions(ast.NodeTransformer):
 
 
 class _Inside(ast.NodeTransformer):
-    """Sums inside a call or a product without terms that are zero; a zero as a whole stays."""
+    """Drops zero terms from sums inside a call or a product; an argument that is all zero stays."""
 
     def __init__(self, zeros: frozenset[str], others: frozenset[str]) -> None:
         self.zeros = zeros
@@ -536,7 +539,7 @@ class _WithoutConj(ast.NodeTransformer):
 
 
 class _Bound(ast.NodeTransformer):
-    """Methods and functions of families become names that the binding resolves."""
+    """Turns methods and functions of families into names that the binding resolves."""
 
     def __init__(self, parameters: tuple[str, ...], raw: bool) -> None:
         self.parameters = parameters
@@ -584,17 +587,17 @@ def bound_function(family: str, name: str) -> str:
 
 
 def operator_bound(name: str) -> str:
-    """The operator of such a name; empty for another name."""
+    """The inverse of `bound_operator`; "" for other names."""
     return name[5:] if name.startswith("_op__") else ""
 
 
 def function_bound(name: str) -> str:
-    """The function of such a name, `linalg.qr_vjp`; empty for another name."""
+    """The inverse of `bound_function`, `linalg.qr_vjp`; "" for other names."""
     return name[5:].replace("__", ".", 1) if name.startswith("_of__") else ""
 
 
 def family_of(node: ast.AST, parameters: Iterable[str]) -> str:
-    """The family in `linalg.qr_vjp`; empty for an attribute of a value, `self.shape`."""
+    """The family in `linalg.qr_vjp`; "" for an attribute of a value, `self.shape`."""
     value = node.value if isinstance(node, ast.Attribute) else None
     if isinstance(value, ast.Name) and value.id in MODULES and value.id not in parameters:
         return value.id

@@ -1,10 +1,10 @@
-"""Prepared rows and functions: what one process worked out, kept for the next.
+"""Prepared rows and functions: one process computes them, later ones read them from disk.
 
 A row read from YAML, and the code of its functions, are the same as long as the files of the
-package are. So what was worked out is kept in one file of the cache directory (core/cachedir.py),
-together with its stamp: the texts of the table, the sizes and times of the modules that read rows
-and write functions, and the versions of Python and NumPy. Another stamp, damage, or a directory
-that others can write, and everything is worked out again; nobody is told, since only time is lost.
+package are. So they are kept in one file of the cache directory (core/cachedir.py), together with a
+stamp: the texts of the table, the sizes and times of the modules that read rows and write
+functions, and the versions of Python and NumPy. If the stamp differs, the file is damaged, or
+others can write the directory, everything is computed again, silently, since only time is lost.
 
 The stamp is taken before those modules are loaded, and taken again before anything is kept: a file
 that is edited meanwhile makes neither a wrong stamp nor a wrong function.
@@ -28,7 +28,7 @@ from adjoint.core import cachedir
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _WRITERS = ("core", "table", "ops", "tensor")  # folders of the modules that read and write
-_MOST = 2 * 2**20  # bytes that are kept: a quick start must not read what it does not need
+_MOST = 2 * 2**20  # largest file, in bytes: a quick start must not read much
 
 
 def _modules() -> list[tuple[str, int, int]]:
@@ -44,25 +44,25 @@ def _modules() -> list[tuple[str, int, int]]:
 
 
 class Prepared:
-    """What is known from earlier processes, and what this one adds.
+    """The entries of earlier processes, and new ones of this process.
 
     The file starts with the length of its head; the head holds the stamp and the place of each
-    entry. Head and entries are sealed one by one, so that what nobody asks for costs nothing.
+    entry. Head and entries are sealed one by one, so unused entries cost nothing.
     """
 
     def __init__(self) -> None:
         self._modules = _modules()
         self._texts = hashlib.sha256()  # of the table
-        self._known: dict[str, memoryview] | None = None  # sealed; None before anybody asked
+        self._known: dict[str, memoryview] | None = None  # sealed entries; None until first used
         self._added: dict[str, Any] = {}
         self._process = os.getpid()
 
     def depend_on(self, text: str) -> None:
-        """Count the text of a file among what everything prepared depends on."""
+        """Add the text of a file to the stamp."""
         self._texts.update(text.encode())
 
     def recall(self, key: str) -> Any:
-        """What was kept under a key; None if nothing was, or it is damaged."""
+        """The value kept under a key; None if there is none, or it is damaged."""
         if self._known is None:
             self._known = self._read()
         found = self._known.get(key)
@@ -76,7 +76,7 @@ class Prepared:
         self._added[key] = value
 
     def once(self, key: str, work: Callable[[], Any]) -> Any:
-        """What `work` gives, from an earlier process if one kept it; nothing is kept under ''."""
+        """The result of `work()`, or the one an earlier process kept; nothing is kept under ''."""
         found = self.recall(key) if key else None
         if found is None:
             found = work()
@@ -85,7 +85,7 @@ class Prepared:
         return found
 
     def _stamp(self) -> str:
-        """A text that is the same exactly if all that is prepared is."""
+        """A text that changes whenever prepared entries may change."""
         versions = (sys.version, sys.flags.optimize, np.__version__, _PACKAGE)
         return repr((versions, self._modules, self._texts.hexdigest()))
 
@@ -98,13 +98,13 @@ class Prepared:
         return os.path.join(directory, f"prepared-{sys.implementation.cache_tag}-{place}.bin")
 
     def _read(self) -> dict[str, memoryview]:
-        """The sealed entries on disk, if they are of this stamp."""
+        """The sealed entries on disk, if they have this stamp."""
         try:
             content = memoryview(cachedir.read(self._path()) or b"")
             start = 8 + int.from_bytes(content[:8], "little")
             head = cachedir.unsealed(bytes(content[8:start]))
             stamp, lengths = ("", {}) if head is None else marshal.loads(head)
-        except (OSError, EOFError, ValueError, TypeError):  # whole, and of another adjoint
+        except (OSError, EOFError, ValueError, TypeError):  # intact, from another version
             return {}
         if stamp != self._stamp():
             return {}
@@ -114,9 +114,9 @@ class Prepared:
         }
 
     def write(self) -> None:
-        """Put what this process added beside what is there; called when it ends."""
+        """Add the entries of this process to the file; called when the process ends."""
         if os.getpid() != self._process or _modules() != self._modules:
-            return  # a child after a fork, or the modules have been edited meanwhile
+            return  # a forked child, or modules have been edited since
         added = {k: cachedir.sealed(marshal.dumps(v)) for k, v in self._added.items()}
         entries: dict[str, bytes | memoryview] = {}
         size = 0

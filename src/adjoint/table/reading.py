@@ -1,7 +1,7 @@
 """Reading rows: one block of YAML becomes one `Row`, parsed on first use.
 
-Every column is read and checked here, as far as the row alone tells whether it is right. The
-mistakes of a row raise one `TableError`, each on a line with `file:line:column`.
+Every column is read and checked here, as far as a row can be checked by itself. The mistakes of a
+row raise one `TableError`, each on a line with `file:line:column`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from adjoint.table.rows import KINDS, MAPPED, ForwardFormula, Reverse, Row, writ
 if TYPE_CHECKING:
     import yaml
 else:
-    yaml = Lazy("yaml")  # a prepared row needs none
+    yaml = Lazy("yaml")  # prepared rows need no YAML
 
 _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
@@ -32,7 +32,7 @@ _COLUMNS = frozenset((
     "nested", "autocast", "requires", "native", "former", "widens", "creates",
     "dtypes",
 ))  # fmt: skip
-# What the columns of words may say; `promote` may also list arguments.
+# The words allowed in columns of words; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
     "like": tuple(ARCHETYPES),
     "numbers": ("wrap", "checked", "powers", "wide"),
@@ -115,7 +115,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "mostly",
     ),
 }
-# The numbers that a text of the column `c` is for.
+# The kinds of numbers that a text of the column `c` may serve.
 _KINDS: dict[str, tuple[str, ...]] = {
     "real": ("real",),
     "whole": ("whole",),
@@ -130,16 +130,16 @@ _NOT_IMPLEMENTED = r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*)\1\s*\))?"
 _ZEROS = ("zeros({0}.shape, dtype={0}.dtype)", "[None for entry in {0}]")  # of a tensor, a list
 _WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a formula
 AUTOMATIC = ("auto_linear", "auto_element_wise", "auto_multilinear", "auto_gather")
-# Where anchors, aliases, tags and nested collections may be; a look saves reading every row twice.
+# Characters of anchors, aliases, tags and nested collections; rows without them are read once only.
 _UNUSUAL = r"(?sm)(?:^|[\[{,:?-])[ \t]*(?:[&*!]\S|\?\s)|\{.*\{|- +[-?] "
-# Control characters and marks that turn text around: what is read is what is seen.
+# Control characters and marks that reverse text are refused: the text read must be the text seen.
 _INVISIBLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 _LONGEST = 20_000  # characters of a row, its comments included
 _DEEPEST = 5  # levels of YAML in a row: the list in dispatch: {Default: {promote: [self]}}
 
 
 class Source(NamedTuple):
-    """Where a row stands, before it is parsed."""
+    """The place and name of a row, before it is parsed."""
 
     family: str  # "pointwise"
     path: str  # "/…/table/pointwise.yaml"
@@ -168,15 +168,15 @@ def _loader() -> Any:
 
 
 class Mistakes:
-    """Mistakes gathered, to be told at once."""
+    """Mistakes of a row, gathered for one error."""
 
     def __init__(self, most: int = 100) -> None:
         self.found: list[str] = []
-        self.most = most  # after so many nobody reads on
+        self.most = most  # mistakes after which gathering stops
 
     @contextmanager
     def gathered(self) -> Generator[None]:
-        """Note the mistake that ends this block, and go on."""
+        """A block whose `TableError` is noted; the program goes on after the block."""
         try:
             yield
         except TableError as error:
@@ -190,7 +190,7 @@ class Mistakes:
         return len(self.found) >= self.most
 
     def told(self) -> None:
-        """Raise what was found."""
+        """Raise the mistakes found, if any."""
         if self.found:
             told = list(dict.fromkeys(self.found))
             more = ["… and more"] if self.enough else []
@@ -198,7 +198,7 @@ class Mistakes:
 
 
 class _RowReader:
-    """Reads one block; knows the place of each column."""
+    """Reads the row of one block, and remembers the place of each column."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -239,7 +239,7 @@ class _RowReader:
         return entry.value
 
     def _refuse_references(self) -> None:
-        """A row means what it says: no aliases, whose meaning can be huge, no tags, no depth."""
+        """Refuse aliases (whose expansion can be huge), tags and deep nesting."""
         depth = 0
         for event in yaml.parse(self.source.text, Loader=_loader()):
             if isinstance(event, yaml.CollectionEndEvent):
@@ -254,7 +254,7 @@ class _RowReader:
                 raise TableError(f"{self._at(event)}: YAML's tags are not read here")
 
     def _at(self, node: Any) -> Location:
-        """The place of something in YAML, with its text."""
+        """The location of a YAML node, with its text."""
         start, line = node.start_mark, self.source.where.line
         text = self.source.text[start.index : node.end_mark.index]
         return Location(self.source.where.path, line + start.line, start.column + 1, text)
@@ -320,8 +320,10 @@ class _RowReader:
         return names
 
     def inplace(self, archetype: Archetype) -> bool:
-        """Whether `name_` follows: asked for, or by the archetype where it can."""
-        can = self.schema.can_be_written and not archetype.maps  # which has a row of its own
+        """Whether `name_` follows: by the column `inplace`, else by the archetype if it is
+        possible.
+        """
+        can = self.schema.can_be_written and not archetype.maps  # its in-place form has another row
         if "inplace" not in self.nodes or archetype.maps:
             return archetype.inplace and can
         wanted = self.boolean("inplace", self.nodes["inplace"])
@@ -333,7 +335,7 @@ class _RowReader:
         return wanted
 
     def decompose(self, archetype: Archetype) -> str:
-        """The decomposition; of an operator over lists, the function that its name says."""
+        """The decomposition; for an operator over lists the operator that its name contains."""
         if not archetype.maps:
             return self.text("decompose")
         lists = any(a.type.is_tensor and a.type.is_list for a in self.schema.arguments)
@@ -350,7 +352,7 @@ class _RowReader:
         return f"foreach.{self.schema.name.removeprefix(MAPPED)}"
 
     def dispatch(self) -> dict[str, Any]:
-        """Formulas by the kind of tensor, as texts; those of `Default` are for ours."""
+        """Formulas by the kind of tensor, as texts; we use `Default`."""
         node = self.nodes.get("dispatch")
         if node is None:
             return {}
@@ -368,7 +370,7 @@ class _RowReader:
         return found
 
     def argument(self, column: str, name: str, *, tensor: bool | None = None) -> None:
-        """Refuse what is no argument; with `tensor`, what is none of the kind."""
+        """Refuse a name that is no argument; with `tensor`, also an argument that is no tensor."""
         names = [
             a.name
             for a in self.schema.arguments
@@ -408,7 +410,7 @@ class _RowReader:
             self.argument(column, name, tensor=True)
 
     def native(self) -> dict[str, str]:
-        """The C text for each kind of numbers; a text by itself is for real ones."""
+        """The C text for each kind of numbers; a single text is for real numbers."""
         node = self.nodes.get("c")
         if not isinstance(node, yaml.MappingNode):
             return {} if node is None else {"real": self.text("c")}
@@ -492,7 +494,7 @@ class _RowReader:
         )
 
     def each(self, read: Callable[..., Any], *arguments: Any) -> Any:
-        """Read a column; a mistake in it is told with those in the others."""
+        """Read a column; a mistake in it is reported with those in other columns."""
         try:
             return read(*arguments)
         except TableError as error:
@@ -620,7 +622,7 @@ class _RowReader:
         return (True,) * count
 
 
-# How the columns that state facts are read; the text stays in `Row.texts`.
+# The readers of columns that state facts; the text stays in `Row.texts`.
 FACTS: dict[str, Callable[[_RowReader, str], Any]] = {
     "moves": _RowReader.word,
     "reduces": _RowReader.word,

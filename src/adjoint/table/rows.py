@@ -1,6 +1,6 @@
-"""Rows: one operator each, and what follows from what the table says of it.
+"""Rows: one operator each, with the facts that follow from its columns.
 
-`Row` holds what the table says of an operator and nothing else: texts of kernel, shape rule and
+`Row` holds the columns of an operator and nothing else: texts of kernel, shape rule and
 decomposition, checked formulas, facts. Other layers turn these into functions. `reading.py` makes
 rows of YAML; rows that an earlier process read are restored from bytes.
 """
@@ -47,7 +47,7 @@ class ForwardFormula:
 
 @record
 class Row:
-    """Everything the table says of one operator."""
+    """The columns of one operator, and facts derived from them."""
 
     schema: Schema
     family: str
@@ -59,7 +59,7 @@ class Row:
     decompose: str  # "self * self.sigmoid()", or ""
     inplace: bool  # whether `name_` follows from this row
     doc: str
-    domain: str  # where the samples of a pointwise row lie: "positive", "unit", …
+    domain: str  # the range of samples of a pointwise row: "positive", "unit", …
     c: Mapping[str, str]  # C text of an element, by kind: {"real": "exp@(self)"}
     reverse: tuple[Reverse, ...]
     forward: tuple[ForwardFormula, ...]
@@ -119,8 +119,9 @@ class Row:
 
     @cached_property
     def selects(self) -> str:
-        """Which elements of the inputs the result is made of, by selecting, moving and adding them:
-        "some" or "all"; "" if it computes more. Follows from other facts, if the column is not set.
+        """ "some" or "all" if the operator only selects, moves and adds elements: how many of the
+        inputs' elements it uses. "" if it computes more. Follows from other facts, if the column is
+        not set.
         """
         if "selects" in self.texts:
             return self.texts["selects"]
@@ -134,7 +135,7 @@ class Row:
 
     @cached_property
     def promoted(self) -> tuple[Argument, ...]:
-        """The arguments that are brought to one dtype before the kernel runs."""
+        """The arguments that are converted to one dtype before the kernel runs."""
         if not self.archetype.promotes:
             return ()
         chosen = self.promote
@@ -158,7 +159,7 @@ class Row:
 
     @cached_property
     def undecided(self) -> tuple[str, ...]:
-        """The inputs of which nothing says whether they have a derivative, and which."""
+        """The tensor inputs about whose derivative the row says nothing."""
         if self.decompose or not any(self.differentiable_outputs):
             return ()
         if self.archetype.result == "bool" or not self.schema.returns:
@@ -176,8 +177,8 @@ class Row:
 
     @cached_property
     def widens(self) -> bool:
-        """Whether derivatives and decomposition of halves are computed in float32: those of
-        elementwise rows are. Note [Narrow derivatives] in tape/narrow.py.
+        """Whether derivatives and decomposition of float16 and bfloat16 are computed in float32, as
+        for elementwise rows. Note [Narrow derivatives] in tape/narrow.py.
         """
         returned = self.schema.returns
         if len(returned) != 1 or returned[0].type.is_list:
@@ -187,8 +188,8 @@ class Row:
 
     @cached_property
     def creates(self) -> bool:
-        """Whether the result is a tensor of its own, which may be written to in the transform
-        where it is made: of new tensors and of copies.
+        """Whether the operator makes a new tensor or a copy, which may be written to inside the
+        transform that made it.
         """
         creation = self.archetype.name == "creation"
         return creation or self.texts.get("creates", "").lower() == "true"
@@ -210,25 +211,25 @@ class Row:
 
     @cached_property
     def former(self) -> str:
-        """Orders of arguments that old programs have: "beta self mat vec | self beta mat vec"."""
+        """Argument orders of old programs: "beta self mat vec | self beta mat vec"."""
         return self.texts.get("former", "")
 
     @cached_property
     def moves(self) -> str:
-        """The result holds elements of the first tensor and nothing else: "nothing" where all of
-        them are in their places, "ones" where dimensions of size 1 come or go, "shape" where they
-        keep their order, "elements" where they are moved, repeated or left out.
+        """How the result, if it holds elements of the first tensor only, differs from it:
+        "nothing"; "ones", dimensions of size 1 come or go; "shape", with the same order;
+        "elements", which are moved, repeated or left out.
         """
         return self.texts.get("moves", "")
 
     @cached_property
     def keeps_order(self) -> bool:
-        """Whether the result holds all elements in their order, perhaps in another shape."""
+        """Whether the result holds all elements in the same order, perhaps in another shape."""
         return self.moves in ("ones", "shape")
 
     @cached_property
     def fills(self) -> str:
-        """What all elements of the result are: "0", or the name of an argument."""
+        """The value of every element of the result: "0", or the name of an argument."""
         return self.texts.get("fills", "")
 
     @cached_property
@@ -253,42 +254,48 @@ class Row:
 
     @cached_property
     def routine(self) -> str:
-        """The routine that computes it when compiled, beside products: "cholesky"."""
+        """The routine that computes the operator in compiled programs (products apart):
+        "cholesky".
+        """
         return self.texts.get("routine", "")
 
     @cached_property
     def requires(self) -> str:
-        """The argument without which a compiled program gives a call up."""
+        """The boolean argument that must hold, or a compiled program gives up the call."""
         return self.texts.get("requires", "")
 
     @cached_property
     def overwrites(self) -> str:
-        """The view of the first tensor in whose place the second is put: "slice.Tensor"."""
+        """The view operator of the part of the first tensor that the second replaces:
+        "slice.Tensor".
+        """
         return self.texts.get("overwrites", "")
 
     @cached_property
     def identities(self) -> Mapping[str, float]:
-        """Arguments with the numbers for which the other one is the result: {"other": 1.0}."""
+        """Arguments with the number for which the result equals the other argument: {"other":
+        1.0}.
+        """
         pairs = (pair.split("=") for pair in self.texts.get("identity", "").split(",") if pair)
         return {name.strip(): float(number) for name, number in pairs}
 
     @cached_property
     def linear(self) -> tuple[str, ...]:
-        """The arguments in each of which the operator is linear, element by element."""
+        """The arguments in which the operator is linear, each taken alone, element by element."""
         return tuple(n.strip() for n in self.texts.get("linear", "").split(",") if n)
 
     @cached_property
     def reads_memory(self) -> bool:
-        """Whether the result depends on how the argument lies in memory, on its strides."""
+        """Whether the result depends on the strides of the argument."""
         return "reads" in self.texts
 
     @cached_property
     def undoes_itself(self) -> bool:
-        """Whether the operator applied twice gives what it was given."""
+        """Whether the operator applied twice returns its argument."""
         return "undoes" in self.texts
 
     def place(self, column: str) -> Location:
-        """Where the text of a column stands; of a column that is not there, the row."""
+        """The location of a column's text; of the row if it lacks the column."""
         return self.places.get(column, self.where)
 
     @cached_property
@@ -298,13 +305,13 @@ class Row:
 
     @cached_property
     def has_wide_numbers(self) -> bool:
-        """Whether a number or a 0-d tensor beside halves stays float32, in which they are computed:
-        `numbers: wide`.
+        """Whether a number or a 0-d tensor next to halves stays float32, the dtype of the
+        computation: `numbers: wide`.
         """
         return self.texts.get("numbers") == "wide"
 
     def computes_in(self, operands: Mapping[str, Any]) -> DType | None:
-        """The dtype that the promoted arguments are brought to before the kernel runs.
+        """The dtype to which the promoted arguments are converted before the kernel runs.
 
         An operand is an array, a Spec, a number, or None where the argument is absent; the answer
         is None if no promoted argument is given.
@@ -320,17 +327,17 @@ class Row:
 
 
 def prepare(row: Row) -> bytes:
-    """A row of ours as bytes."""
+    """A row of our own table as bytes."""
     return pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
 
 
 def restore(content: bytes) -> Row:
-    """The row of such bytes."""
+    """The row from the bytes of `prepare`."""
     return _Unpickler(io.BytesIO(content)).load()
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes records of the table and nothing else."""
+    """Unpickles records of the table and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
         known = {c.__name__: c for c in _RECORDS if c.__module__ == module}
@@ -346,7 +353,9 @@ _RECORDS: tuple[type, ...] = (
 
 
 def written_over(row: Row) -> Row:
-    """The row of `_foreach_sin_`, which writes over every entry, from that of `_foreach_sin`."""
+    """The row of `_foreach_sin_`, which overwrites every entry, made from that of
+    `_foreach_sin`.
+    """
     head, _, _ = row.schema.text.rpartition("->")
     head = head.replace(row.name, f"{row.name}_", 1).replace("Tensor[]", "Tensor(a!)[]", 1)
     schema = schemas.parse(f"{head}-> ()")

@@ -38,8 +38,8 @@ _CONSTANTS_OF = {
     "int": ("Mean",),
     "Scalar": ("True", "False"),
 }  # by type, beside None
-_NAMED = ("ScalarType", "Layout", "MemoryFormat", "Device")  # types with named constants: long
-# Generated functions use these, so an argument cannot be called so.
+_NAMED = ("ScalarType", "Layout", "MemoryFormat", "Device")  # types whose defaults are names: long
+# Names that generated functions use, so no argument may have them.
 _RESERVED = frozenset(
     ("all", "any", "bool", "complex", "enumerate", "float", "int", "len", "list", "str", "tuple",
      "type", "xp", "Exception")
@@ -49,7 +49,7 @@ RENAMED = ("from", "list")
 
 
 class SchemaError(TableError):
-    """A schema that does not make sense; `word` is where."""
+    """An invalid schema; `word` is the text at fault."""
 
     def __init__(self, message: str, word: str = "") -> None:
         super().__init__(message)
@@ -194,7 +194,9 @@ def _refuse_repeated(names: list[str], what: str, text: str) -> None:
 
 
 def _check_aliases(schema: Schema) -> None:
-    """A result shares memory with an argument, and is written over where that is."""
+    """Check that each aliased result aliases an argument, and writes exactly if the argument
+    does.
+    """
     marks = {a.alias: a.writes for a in schema.arguments if a.alias}
     for returned in schema.returns:
         if returned.alias and marks.get(returned.alias) is not returned.writes:

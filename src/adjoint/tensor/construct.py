@@ -1,4 +1,4 @@
-"""Arrays from what users write: numbers, nested lists, NumPy arrays, tensors inside lists.
+"""Arrays from users' data: numbers, nested lists, NumPy arrays, tensors inside lists.
 
 Inference is PyTorch's: Python floats become the default dtype, integers int64, NumPy's values keep
 their dtype, and a mixture is promoted. Lists of Python numbers take a short way through NumPy;
@@ -221,7 +221,7 @@ def _refusal(path: str, value: Any) -> str:
 
 
 def _value(tensor: Any) -> Array:
-    """Return the array of a tensor whose value is copied, and not differentiated through."""
+    """Return the array of a tensor whose values are copied, without their derivative."""
     if tensor.home is not None and tensor.home is not type(tensor).subclass_home:
         raise GradError(
             "tensor: copies numbers, and this tensor stands for a value that a transform follows; "
@@ -247,7 +247,7 @@ def is_followed(data: Any) -> bool:
 
 
 def common_dtype(data: Any, dtype: DType | None) -> DType:
-    """The dtype of a tensor of `data`, a list with tensors: as asked, or as PyTorch infers."""
+    """The dtype for `data`, a list with tensors: the given one, or the one that PyTorch infers."""
     return _target(_leaf_dtypes(data, "data"), dtype)
 
 

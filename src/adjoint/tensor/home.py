@@ -1,8 +1,9 @@
-"""Homes: where tensors live that are not plain, and what such tensors say otherwise.
+"""Homes: objects that run the operators on tensors that are not plain.
 
-A tensor's `home` runs the operators on it (`process`, `process_inplace`), and is asked whenever the
-tensor is asked something that is not the same everywhere. The methods written here are right for
-homes whose tensors hold arrays, as plain ones do; tensors of transforms hold tensors (`levels.py`).
+A tensor's `home` runs the operators on it (`process`, `process_inplace`), and answers each question
+whose answer depends on the kind of tensor: its shape, its numbers, its text. The methods written
+here are right for homes whose tensors hold arrays, as plain ones do; tensors of transforms hold
+tensors (`levels.py`).
 
 Next to its value a home keeps one more thing in the tensor's slot `companion`: a tangent (forward
 mode), the batch axis or None (`vmap`), the near tensors of a limit, a `Fan`, a sparse `Pattern`.
@@ -28,33 +29,33 @@ class Height(IntEnum):
     SUBCLASS = 0  # a user's class sees the calls that nothing else sees
     META = 1
     DUAL = 2
-    LIMIT = 3  # a tensor with a tangent may stand beside a kink
-    FAN = 4  # at a matrix with a cluster there may be kinks, too
+    LIMIT = 3  # a tensor from a kink may have a tangent
+    FAN = 4  # a matrix with a cluster may be at a kink, too
     TRANSFORM = 5  # transforms differentiate all of these; an inner one is higher than an outer one
-    HALF = 1 << 29  # above all transforms, which see the numbers in complex64
-    SPARSE = 1 << 30  # above all transforms, which see the values of sparse tensors alone
-    NESTED = 1 << 31  # as sparse tensors
-    NUMBER = 1 << 32  # above what it is combined with, which takes it for a number
-    ARRAY = 1 << 33  # above all: what is NumPy's decides, and everything else sees tensors
+    HALF = 1 << 29  # above all transforms: they see its numbers in complex64
+    SPARSE = 1 << 30  # above all transforms: they see the values of a sparse tensor alone
+    NESTED = 1 << 31  # above all transforms, like SPARSE
+    NUMBER = 1 << 32  # above every other operand, which is combined with a number
+    ARRAY = 1 << 33  # above everything: NumPy's rules decide, everything below sees tensors
 
     @classmethod
     def of_transform(cls, position: int) -> int:
         """The height of the transform at a position of the stack, 1 for the outermost.
 
-        There is room for one home above each: a trace has one near kinks, which is lower than the
-        transforms inside the trace.
+        Each transform leaves room for one home above it: a trace has a home for tensors near kinks,
+        which is lower than the transforms inside the trace.
         """
         return cls.TRANSFORM + 2 * position
 
 
 class Home:
-    """A level or an interpreter."""
+    """Base of levels (one for each open transform) and of interpreters (one in the process)."""
 
     name = "a transform"
     height: int  # of `Height`
-    takes_out = True  # whether out= may be given: a copy_ to it
-    stays = False  # whether what is unpickled lives here too
-    sees_all = False  # whether operators that have decompositions come here first, too
+    takes_out = True  # whether out= may be given; the result is then copied to it
+    stays = False  # whether an unpickled tensor lives here, too
+    sees_all = False  # whether decomposed operators come here whole, before their parts
     device: Device = CPU
 
     def process(self, op: Operator, values: list[Any]) -> Any:
@@ -64,19 +65,23 @@ class Home:
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any], /
     ) -> Any:
-        """Run an operator that writes to its first argument; `functional` is it without that."""
+        """Run an operator that writes to its first argument; `functional` returns the result
+        instead.
+        """
         raise AssertionError(f"{type(self).__name__} defines process_inplace")
 
     # -- gradients that arrive ------------------------------------------------------------------
 
-    sums_in_place = False  # whether `.grad` of a leaf, if it lives here, grows in place
+    sums_in_place = False  # whether a `.grad` that lives here is added to in place
 
     def plain_gradient(self, grad: Tensor) -> Tensor:
-        """A gradient for a node that knows ordinary tensors only: a sparse one is made dense."""
+        """A gradient as an ordinary tensor, for nodes that take no others: a sparse one made
+        dense.
+        """
         return grad
 
     def shown(self, grad: Any) -> Any:
-        """A gradient as users see it, where the pass met a node that lives here."""
+        """A gradient in the form that users see, after a pass that met a node of this home."""
         return grad
 
     # -- what its tensors say ------------------------------------------------------------------
@@ -100,11 +105,11 @@ class Home:
         return strided
 
     def requires_grad(self, tensor: Tensor) -> bool:
-        """Whether a tensor without an edge requires a gradient: one of a graph may."""
+        """Whether a tensor without an edge requires a gradient; a tensor of a graph may."""
         return False
 
     def direction(self, tensor: Tensor) -> Any:
-        """The tangent of a tensor, here or below; None if it has none."""
+        """The tangent of a tensor, here or on a level below; None if it has none."""
         return None
 
     def is_limit(self, tensor: Tensor) -> bool:
@@ -133,20 +138,20 @@ class Home:
         return alias(tensor)
 
     def of_class(self, tensor: Tensor, made: Tensor) -> Tensor:
-        """A new tensor as one of the class of another, if that is a user's."""
+        """The new tensor `made`, turned into the class of `tensor` if that is a user's subclass."""
         return made
 
     def after_detach(self, tensor: Tensor) -> None:
-        """What detach_() does beside taking the edge away."""
+        """Called by detach_() after it has taken the edge away."""
 
     def check_leaves(self, tensor: Tensor, what: str) -> None:
         tensor.check_leaves_tape(what)
 
     def check_numbers(self, what: str) -> None:
-        """Raise if a tensor here has no numbers, where `what` asks for them: item()."""
+        """Raise if tensors of this home have no numbers, which `what` (item(), say) needs."""
 
     def check_numpy(self, what: str) -> None:
-        """Raise if a tensor here cannot be an array, which `what` asks for: numpy()."""
+        """Raise if tensors of this home cannot become arrays, which `what` (numpy(), say) needs."""
         self.check_numbers(what)
 
     def check_backward(self) -> None:
@@ -158,7 +163,7 @@ class Home:
 
 
 def new_tensor(home: Home | None, value: Any, edge: Any = None, kind: type = Tensor) -> Any:
-    """Make a tensor that lives somewhere."""
+    """Make a tensor with this home."""
     tensor = object.__new__(kind)
     tensor.value = value
     tensor.edge = edge

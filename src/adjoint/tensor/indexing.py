@@ -4,7 +4,7 @@ A key is taken apart from left to right. Numbers, slices, None and Ellipsis beco
 slice, unsqueeze); tensors, arrays and lists are collected, and one `index` or `index_put_` at the
 end does them all. A slice with a negative step is a view of the same elements in ascending order,
 which is flipped: a copy when it is read, and flipped back into the view when it is written to. Only
-operators are used, so that it works in every transform.
+operators are used, so indexing works in every transform.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ def _write(view: Any, indices: list[Any], value: Any) -> None:
 
 
 def _written(tensor: Tensor, key: Any, value: Any) -> bool:
-    """Write straight to memory where nothing has a history; say whether that was possible.
+    """Write straight to memory if nothing has a history; return whether that was done.
 
-    Whatever is unusual, or wrong, is left to the operators, which say what is wrong.
+    Unusual and wrong keys are left to the operators, which raise the right errors.
     """
     before_write(tensor, "__setitem__")
     view = None if tensor.extra is None else tensor.extra.view
@@ -108,7 +108,7 @@ def _written(tensor: Tensor, key: Any, value: Any) -> bool:
         return False
     try:
         if array.size >= large.LARGE and _is_long(array, key):
-            return False  # operators write large arrays by all cores
+            return False  # operators use all cores for large arrays
         array[key] = value
     except (IndexError, TypeError, ValueError):
         return False
@@ -117,14 +117,14 @@ def _written(tensor: Tensor, key: Any, value: Any) -> bool:
 
 
 def _is_long(array: Any, key: Any) -> bool:
-    """Whether much is written: by a mask, or to a part."""
+    """Whether the write concerns a large array: by a mask, or to a large part."""
     if type(key) is np.ndarray:
         return key.dtype == np.bool_ and key.ndim == array.ndim
     return array[key].size >= large.LARGE
 
 
 def _fits(dtype: np.dtype[Any], value: Any) -> bool:
-    """Whether a number goes into an array of `dtype` without a word from NumPy."""
+    """Whether NumPy stores a number in an array of `dtype` without a warning or an error."""
     kind = type(value)
     if kind is float or kind is int:
         return dtype.kind in "fc" and dtype.itemsize > 2 and -3e38 < value < 3e38
@@ -202,7 +202,7 @@ def _result_ndim(view: Any, indices: Sequence[Any]) -> int:
 
 
 def _shortened(value: Any, ndim: int) -> Any:
-    """Drop leading dimensions of size 1 that there is no room for: x[0] = ones(1, 3)."""
+    """Drop leading dimensions of size 1 beyond `ndim`: x[0] = ones(1, 3)."""
     shape = value.shape
     excess = len(shape) - ndim
     if excess > 0 and all(s == 1 for s in shape[:excess]):
@@ -220,8 +220,8 @@ def _as_value(tensor: Any, value: Any) -> Any:
 
 
 def take_apart(tensor: Any, key: tuple[Any, ...]) -> tuple[Any, list[Any], list[int]]:
-    """Return a view of `tensor`, and what is left to do to it: first flip some dimensions, those
-    of slices with a negative step, then apply a list of index tensors.
+    """Return a view of `tensor`, index tensors to apply to it, and the dimensions to flip before
+    (slices with a negative step).
     """
     missing = None  # how many dimensions an Ellipsis stands for; counted when there is one
     dim = 0
@@ -273,17 +273,17 @@ def _ascending(tensor: Any, dim: int, entry: slice) -> Any:
 def _advanced(
     tensor: Any, key: tuple[Any, ...], result: Any, dim: int, entry: Any, found: _Found
 ) -> tuple[Any, int]:
-    """Take an entry that is no plain number or slice; return the view and the next dimension."""
+    """Apply an entry that is no plain number or slice; return the view and the next dimension."""
     entry = _as_index(entry)
     if isinstance(entry, bool):
-        # One more dimension, of which all or nothing is taken.
+        # A bool adds a dimension, of which everything or nothing is taken.
         found.append((dim, runtime.tensor_of(np.zeros(int(entry), np.int64))))
         return result.unsqueeze(dim), dim + 1
     if isinstance(entry, int):
         if dim >= result.ndim:
             _too_many(tensor, key)
         return result.select(dim, entry), dim
-    if entry.ndim == 0 and is_mask(entry):  # of unknown value
+    if entry.ndim == 0 and is_mask(entry):  # a mask whose value is unknown
         found.append((dim, entry.reshape((1,))))
         return result.unsqueeze(dim), dim + 1
     width = entry.ndim if is_mask(entry) else 1

@@ -24,7 +24,7 @@ class Storage:
     __slots__ = ("flat", "tensor")
 
     def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor  # one that lies here: writes to others are counted with its own
+        self.tensor = tensor  # any tensor on this memory; its counter counts the writes to all
         self.flat = storage_of(tensor.array)[0]
 
     def __len__(self) -> int:
@@ -76,11 +76,10 @@ def set_(
     size: Any = None,
     stride: Any = None,
 ) -> Tensor:
-    """Let this tensor stand on the memory of `source`, with its shape.
+    """Let this tensor use the memory of `source`, with its shape.
 
-    `source` may be a storage: then the tensor is all of it, or lies in it as offset, size and
-    strides say. A leaf is another variable from then on: graphs that were made before belong to
-    the old one.
+    `source` may be a storage: the tensor is then all of it, or the part given by offset, size and
+    strides. A leaf becomes a new variable: graphs recorded before belong to the old one.
     """
     if isinstance(source, Storage):
         sizes = (len(source) - storage_offset,) if size is None else tuple(size)
@@ -106,9 +105,10 @@ def set_(
 
 
 def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
-    """Change the shape to `sizes`, in the same memory; more of it where that is needed.
+    """Change the shape to `sizes` in the same memory, which grows if it must.
 
-    The elements lie row by row, or as the memory format says. New ones are not initialised.
+    The elements are in row-major order, or in that of the memory format. New ones are not
+    initialised.
     """
     given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     shape = tuple(int(s) for s in given)

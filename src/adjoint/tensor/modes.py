@@ -40,8 +40,8 @@ class EnteredMode:
 
     def __init__(self, owner: Mode, undo: dict[str, Any], before: State) -> None:
         self.owner = owner
-        self.undo = undo  # the fields that it changed, with their earlier values
-        self.before = before  # the earlier record
+        self.undo = undo  # the fields that the mode changed, with their earlier values
+        self.before = before  # the earlier state
 
 
 def _enter(mode: Mode) -> None:
@@ -63,9 +63,9 @@ def _leave(mode: Mode) -> None:
 
 
 def _without(now: State, mode: Mode) -> State:
-    """The record without the last scope of a mode; Note [Scopes].
+    """The state without the last entry of a mode; Note [Scopes].
 
-    A mode that was entered in another context has no scope here and changes nothing.
+    A mode that was entered in another context changes nothing here.
     """
     numbers = [i for i, s in enumerate(now.scopes) if s.owner is mode]
     if not numbers:
@@ -78,7 +78,7 @@ def _without(now: State, mode: Mode) -> State:
         heir = next(heirs, None)
         if heir is None:
             changes[name] = value
-        else:  # a new scope, since contexts share them
+        else:  # a new object, since contexts share the old one
             above = scopes[heir]
             scopes[heir] = EnteredMode(above.owner, above.undo | {name: value}, above.before)
     return now.but(**changes, scopes=tuple(scopes))
@@ -88,7 +88,7 @@ class Mode:
     """A context manager that is also a decorator, for functions, generators and coroutines."""
 
     def changes(self, before: State) -> dict[str, Any]:
-        """The fields that the mode sets, and their values."""
+        """The fields of the state that the mode sets, with their values."""
         raise AssertionError(f"{type(self).__name__} defines changes")
 
     def __enter__(self) -> Any:
@@ -142,7 +142,7 @@ class Mode:
         return inside
 
     def _around_async_generator(self, function: Any) -> Any:
-        """As `_GeneratorInMode`, written out: there is no `yield from` for async generators."""
+        """Like `_GeneratorInMode`, for async generators, which have no `yield from`."""
 
         async def inside(*args: Any, **keywords: Any) -> AsyncGenerator[Any, Any]:
             generator = function(*args, **keywords)
@@ -168,7 +168,7 @@ class Mode:
 
 
 class _GeneratorInMode(Generator[Any, Any, Any]):
-    """A generator with a mode in force while it runs, and not while its user does."""
+    """A generator that runs in a mode; the code that iterates over it does not."""
 
     def __init__(self, mode: Mode, generator: Generator[Any, Any, Any]) -> None:
         self._mode, self._generator = mode, generator
@@ -248,7 +248,7 @@ class default_dtype(Mode):  # noqa: N801 - as the other modes
         return default_dtype(self.dtype)
 
 
-# The modes that `with device:` opened, in the order of opening; a device is a name and keeps none.
+# The modes that `with device:` opened, in that order; a device is a name and cannot hold its own.
 _devices: ContextVar[tuple[default_device, ...]] = ContextVar("adjoint devices", default=())
 
 
@@ -272,7 +272,7 @@ def _call_device(self: Device, function: F) -> F:
 Device.__enter__ = _enter_device  # type: ignore[attr-defined]
 Device.__exit__ = _exit_device  # type: ignore[attr-defined]
 Device.__call__ = _call_device  # type: ignore[attr-defined]
-_default: list[object] = []  # what `set_default_device` put into `seeing`
+_default: list[object] = []  # the mode that `set_default_device` put into `seeing`
 
 
 def set_default_device(device: Any) -> None:
@@ -318,7 +318,7 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
         self.mode = bool(mode)
         before = current()
         made = before.but(**self.changes(before))
-        self.made: tuple[State, State] | None = before, made  # until a block or a function is given
+        self.made: tuple[State, State] | None = before, made  # until a block or function is given
         state.set(made)
 
     def changes(self, before: State) -> dict[str, Any]:
@@ -333,7 +333,7 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
         super().__enter__()
 
     def _take_back(self) -> None:
-        """Undo the change from now on: it is wanted in a block only."""
+        """Undo the change made at once: the mode turned out to be for a block."""
         if self.made is not None:
             (before, made), now, self.made = self.made, current(), None
             state.set(before if now is made else now.but(recording=before.recording))
@@ -472,7 +472,7 @@ class set_detect_anomaly(detect_anomaly):  # noqa: N801 - PyTorch's name
         super().__enter__()
 
     def __enter__(self) -> None:
-        """Entered when it was made."""
+        """Do nothing: the mode was entered when it was made."""
 
 
 def is_anomaly_enabled() -> bool:

@@ -1,17 +1,17 @@
-"""The tape: what an operator leaves behind so that backward can pass it.
+"""The tape: the node that an operator records, so that backward can pass through it.
 
 An *edge* says where the gradient of a tensor goes: to a `Node` with one output, to an `Output` of a
 node with several, or to a `Leaf` that accumulates. A tensor requires a gradient exactly if it has
 an edge. Nodes are numbered as they are made, so a larger number never feeds a smaller one, and
 backward only has to take the largest number first.
 
-Note [Counters]: a write in place counts on the `Counter` of the tensor, which every other tensor
-on the same memory shares. Most tensors are never written to and start with the one `ZERO`; they get
-a counter of their own (`own_counter`) before a second tensor on the same memory is made, before the
-first write, and when a node saves them as its result. So whoever saved a value holds, in
-the tensor or beside the array, the counter that later writes count on, whatever becomes of the
-tensor in between. A tensor of a transform holds one of the level below, which others may hold
-and write to: its `version` is the sum of the counts down to the memory.
+Note [Counters]: a write in place counts on the `Counter` of the tensor, which every other tensor on
+the same memory shares. Most tensors are never written to and start with the one `ZERO`; they get a
+counter of their own (`own_counter`) before a second tensor on the same memory is made, before the
+first write, and when a node saves them as its result. So whoever saved a value holds, in the tensor
+or next to the array, the counter that later writes increase, whatever becomes of the tensor in
+between. A tensor of a transform holds one of the level below, which others may hold and write to:
+its `version` is the sum of the counts down to the memory.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ next_sequence = itertools.count(1).__next__
 
 
 class Counter:
-    """Counts the writes to a piece of memory, and remembers the last one's place."""
+    """Counts the writes to a piece of memory, and remembers the place of the last one."""
 
     __slots__ = ("by", "count", "place")
 
     by: str  # "add_", from the first write on
-    place: Place | None  # likewise
+    place: Place | None  # set from the first write on, too
 
     def __init__(self) -> None:
         self.count = 0
 
 
 class InferenceCounter(Counter):
-    """The counter of a tensor made in inference mode: its count is for nobody outside the mode.
+    """The counter of a tensor made in inference mode: outside the mode nobody may read its count.
 
     Note [Inference]: such a tensor is an ordinary one whose counter, which its views share, is of
-    this class. Whoever saves a tensor for backward reads its count, and is refused here, unless it
-    is a transform inside the mode, which is done with it there. Operators ask `inference_modes`
-    (core/state.py), a list that is empty unless some context is in the mode, before they look
-    whether it is theirs.
+    this class. Whoever saves a tensor for backward reads its count, and gets an error here, unless
+    a transform inside the mode saves it, which needs it no longer than the mode lasts. Operators
+    first test `inference_modes` (core/state.py), a list that is empty unless some context is in the
+    mode, and then whether it is their own context.
     """
 
     __slots__ = ("writes",)
@@ -84,12 +84,12 @@ def mark_inference(result: Any) -> Any:
     return result
 
 
-# Contexts that want to know before memory is written to: tape/mutation.py.
+# Functions called with a counter before its memory is written to: tape/mutation.py.
 savers: list[Any] = []
 
 
 def before_write(tensor: Any, by: str) -> None:
-    """Tell those who must know, and refuse to write to an inference tensor in another mode."""
+    """Call the functions that await a write; raise if an inference tensor is written to outside."""
     for saver in savers:
         saver.before_write(tensor.counter)
     if type(tensor.counter) is InferenceCounter and not current().inference:
@@ -102,7 +102,7 @@ def before_write(tensor: Any, by: str) -> None:
 ZERO = Counter()  # shared by all tensors that were never written to; never changed
 
 
-# What a rule does with gradients that are zero by structure: Note [Structural zeros] in zeros.py.
+# How a rule treats structural zeros: Note [Structural zeros] in structural_zeros.py.
 DROPS, KEEPS, MOVES, SELECTS = range(4)
 
 
@@ -142,16 +142,16 @@ class Rule:
         self.saved_names = saved_names
         for name in saved_names:
             _offer_saved(name)
-        self.numbers = 0  # Python numbers in the place of tensors: inputs without an edge
-        self.runs_on_nothing = False  # whether it is asked too when no gradient reaches the node
+        self.numbers = 0  # how many tensor arguments are Python numbers: inputs without an edge
+        self.runs_on_nothing = False  # whether it runs even when no gradient reaches the node
         self.unary = False  # whether it is elementwise in its only tensor
-        self.holds = holds  # whether nodes hold tensors that a backward pass should free
+        self.holds = holds  # whether its nodes hold tensors, which a backward pass frees
         self.zeros = zeros  # DROPS, KEEPS, MOVES or SELECTS
-        self.unmarked: Callable[..., Any] | None = None  # `raw`, where that marks structural zeros
+        self.unmarked: Callable[..., Any] | None = None  # `raw` before it marked zeros
 
 
 class NodeExtra:
-    """What few nodes have: hooks, versions of saved results, a forward traceback."""
+    """Attributes that few nodes have: hooks, versions of saved results, a forward traceback."""
 
     __slots__ = (
         "captures",
@@ -176,11 +176,11 @@ class NodeExtra:
         self.trace: list[traceback.FrameSummary] | None = None
         self.parent: Node | None = None  # whose backward made this one, in anomaly mode
         self.metadata: dict[str, Any] = {}
-        self.near: Any = None  # the home of its values, if it computes infinitely near a kink
+        self.near: Any = None  # the home of its values, if the node computes infinitely near a kink
 
 
 class InputMetadata(NamedTuple):
-    """What is known of a gradient before it comes."""
+    """The shape and dtype of a gradient, known before it arrives."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -209,8 +209,8 @@ class Node:
     next: tuple[Any, ...]  # an edge or None for each differentiable input
     saved: tuple[Any, ...] | None  # None once released
     versions: tuple[int, ...] | None  # of the saved tensors; None where all were 0
-    counters: tuple[Counter, ...]  # of the saved results; not set where a rule saves none
-    shape: tuple[int, ...]  # of the output
+    counters: tuple[Counter, ...]  # counters of the saved results; unset if the rule saves none
+    shape: tuple[int, ...]  # shape of the output
     dtype: Any
     outputs: tuple[tuple[tuple[int, ...], Any], ...] | None  # shape and dtype of each, if several
     sequence: int
@@ -303,7 +303,7 @@ class _Saved:
 
 
 def _offer_saved(name: str) -> None:
-    """Let nodes be asked for a saved value; only those of a rule that saves it answer."""
+    """Give nodes the attribute of a saved value; it works on nodes whose rule saves that value."""
     for attribute in (f"_saved_{name}", f"_raw_saved_{name}"):
         if attribute not in vars(Node):
             setattr(Node, attribute, _Saved(attribute))
@@ -323,7 +323,7 @@ OPEN, ENDED, CLOSED = (
     0,
     1,
     2,
-)  # a leaf: the user's; of a transform that has ended; and not to be reached again
+)  # states of a leaf: the user's; of an ended transform; of an ended transform, must not be reached
 
 
 class LeafHooks:
@@ -344,7 +344,7 @@ class Leaf:
 
     __slots__ = ("__weakref__", "closed", "dtype", "home", "hooks", "sequence", "shape", "tensor")
 
-    watched: ClassVar[set[weakref.ref[Leaf]]] = set()  # the living leaves that have hooks
+    watched: ClassVar[set[weakref.ref[Leaf]]] = set()  # all living leaves that have hooks
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = weakref.ref(tensor)
@@ -365,7 +365,7 @@ class Leaf:
         return self.hooks
 
     def take_hooks(self, hooks: LeafHooks) -> None:
-        """Have these hooks; the engine then sees to it that they run in time."""
+        """Take these hooks, and enter the leaf in `watched`, so that passes run them in time."""
         self.hooks = hooks
         Leaf.watched.add(weakref.ref(self, Leaf.watched.discard))
 
@@ -414,7 +414,7 @@ class Refusal:
 class Handle:
     """Removes a hook: `handle.remove()`, or use it as a context.
 
-    `marks` are further dictionaries that say something of the hook, by the same number.
+    `marks` are further dictionaries with an entry for the hook under the same number.
     """
 
     _ids = itertools.count().__next__
@@ -442,7 +442,7 @@ class Handle:
             known.pop(self.id, None)
 
     def hooks_dict_ref(self) -> dict[int, Callable[..., Any]]:
-        """The hooks that this one is among, by their numbers; PyTorch's name."""
+        """The dictionary of hooks, by number, that holds this one; PyTorch's name."""
         return self.hooks
 
     def __enter__(self) -> Handle:
@@ -460,7 +460,7 @@ def own_counter(tensor: Any) -> Counter:
 
 
 def wrote(tensor: Any, by: str, place: Any = None) -> None:
-    """Count a write to a tensor, and remember by whom and where; `place` spares looking for it."""
+    """Count a write to a tensor by operator `by`; `place` is the user's line, if it is known."""
     counter = tensor.counter
     if counter is ZERO:
         counter = own_counter(tensor)
@@ -472,7 +472,7 @@ def wrote(tensor: Any, by: str, place: Any = None) -> None:
 
 
 def version(tensor: Any) -> int:
-    """How often the memory of a tensor was written to, on its level and on those below."""
+    """How often a tensor's memory was written to, on its level and on the levels below."""
     count, held = tensor.counter.count, tensor.value
     while type(held) is not ndarray and hasattr(held, "counter"):  # a traced value has none
         count, held = count + held.counter.count, held.value
@@ -480,7 +480,7 @@ def version(tensor: Any) -> int:
 
 
 def counters_of(tensor: Any) -> list[Counter]:
-    """The counters of a tensor and of those that it holds, down to the memory."""
+    """The counters of a tensor and of the tensors that it holds, down to the memory."""
     found, held = [own_counter(tensor)], tensor.value
     while type(held) is not ndarray and hasattr(held, "counter"):
         found.append(own_counter(held))
@@ -489,7 +489,7 @@ def counters_of(tensor: Any) -> list[Counter]:
 
 
 class Watch:
-    """The memory of a tensor that was saved: tells of a later write. Refuses inference tensors."""
+    """Watches the memory of a saved tensor for later writes. Raises for inference tensors."""
 
     __slots__ = ("counters", "expected")
 
@@ -498,7 +498,7 @@ class Watch:
         self.expected = [self.seen(c) for c in self.counters]
 
     def changed(self) -> Counter | None:
-        """The counter of a write since then, or None."""
+        """The counter of a tensor that was written to since then, or None."""
         pairs = zip(self.counters, self.expected, strict=True)
         return next((c for c, count in pairs if self.seen(c) != count), None)
 
@@ -508,7 +508,7 @@ class Watch:
 
 
 class CopyWatch(Watch):
-    """The memory of a tensor that was copied, which may be an inference tensor."""
+    """Watches the memory of a copied tensor, which may be an inference tensor."""
 
     __slots__ = ()
 
@@ -545,7 +545,7 @@ def key(edge: Any) -> tuple[Any, int]:
 
 
 def move(tensor: Any, edge: Any) -> None:
-    """Give a tensor that was written to a new edge; a gradient that it retains follows.
+    """Give a tensor that was written to a new edge; its retain_grad() moves to the new edge.
 
     Hooks stay with the version that they were registered on.
     """

@@ -1,8 +1,8 @@
 """Tensors in notebooks: `_repr_html_`, a table with the values in colours.
 
-Negative values are blue, positive ones red, the stronger the nearer they are to the largest. Of a
-large tensor the edges are shown, of one with more than two dimensions its first matrix. The colours
-are transparent, so that they suit a dark page too.
+Negative values are blue, positive ones red, stronger near the largest magnitude. A large tensor
+shows its edges, one with more than two dimensions its first matrix. The colours are transparent, so
+that they suit a dark page too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BLUE, _RED, _ODD = "33,102,172", "178,24,43", "255,193,7"
 
 
 def page(tensor: Any) -> str:
-    """The HTML of a tensor; of one inside a transform, which has no numbers, its text."""
+    """The HTML of a tensor; inside a transform, where it has no numbers, its text."""
     if tensor.home is not None:
         return f"<pre>{html.escape(repr(tensor))}</pre>"
     array = tensor.array
@@ -38,7 +38,9 @@ def page(tensor: Any) -> str:
 
 
 def _facts(tensor: Any) -> str:
-    """Size, dtype and what derivatives need to know; the range of many numbers."""
+    """The line of facts: size, dtype, requires_grad, and the range of the values if there are
+    many.
+    """
     array = tensor.array
     facts = [show(tensor.shape) if tensor.ndim else "scalar", tensor.dtype.name]
     if tensor.requires_grad:
@@ -66,7 +68,7 @@ def _table(matrix: Any) -> str:
 
 
 def _shown(count: int) -> list[int | None]:
-    """The rows that are shown, None where some are left out."""
+    """The indices of the rows shown, with None in place of rows left out."""
     if count <= _MOST:
         return list(range(count))
     return [*range(_EDGE), None, *range(count - _EDGE, count)]

@@ -1,9 +1,9 @@
 """Writes to views whose elements share places in memory: windows that overlap.
 
-As in PyTorch an element is written as often as it appears: `x.unfold(0, 3, 1).add_(y)` adds all
-that meets in an element. So an operator of elements runs on one part of the view after the other,
-in which no place appears twice. Such a write has no derivative; what was expanded, where every
-place appears as often as there are elements, takes one number alone.
+As in PyTorch an element is written as often as it appears: `x.unfold(0, 3, 1).add_(y)` adds every
+value that the view places on an element. So an elementwise operator runs on one part of the view
+after another, and no place appears twice in a part. Such a write has no derivative. An expanded
+tensor, in which every element is the same place, takes a single number only.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def is_view_of_windows(tensor: Tensor) -> bool:
 
 
 def _as_traced(view: View) -> Any:
-    """An array without memory that lies as a view of a traced tensor would."""
+    """An array without memory that has the strides of a traced view."""
     shape, dtype = view.base.shape, view.base.dtype.np
     if is_open(tuple(shape)):
         return imagined((), dtype)
@@ -45,7 +45,7 @@ def _as_traced(view: View) -> Any:
 
 
 def refuse(what: str) -> None:
-    """Raise for a write that would have a derivative, or depend on what is written first."""
+    """Raise for a write that would need a derivative, or depend on the order of its parts."""
     raise InplaceError(
         f"{what}: elements of this view share places in memory (its windows overlap), so the write "
         "has no derivative, or no single result; clone() it first"
@@ -53,17 +53,17 @@ def refuse(what: str) -> None:
 
 
 def overwrites(row: Row) -> bool:
-    """Whether an operator that writes makes its values of something else than what was there."""
+    """Whether an in-place operator ignores the old values (fill_, copy_)."""
     return "self" in row.flat and not row.archetype.promotes
 
 
 def is_of_elements(row: Row) -> bool:
-    """Whether an operator makes each element of those in the same place."""
+    """Whether an operator computes each element from elements at the same index."""
     return row.archetype.promotes
 
 
 def write_in_turns(what: str, compute: Callable[[Values], Tensor], values: Values) -> None:
-    """Write results over the first of the values, part by part."""
+    """Write the results over the first of `values`, part by part."""
     target = values[0].value
     if not overlaps(target):
         result = compute(values)

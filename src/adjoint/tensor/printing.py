@@ -2,7 +2,7 @@
 
 All numbers of a tensor share one format (`_Format`): whole numbers as `1.`, others with four
 digits, or scientific notation when they span too many orders of magnitude. Long tensors show their
-first and last rows. Knows arrays and names only, nothing of tensors.
+first and last rows. It knows arrays and names only, no tensors.
 """
 
 from __future__ import annotations
@@ -149,9 +149,9 @@ def format_tensor(
 
 
 def format_parts(parts: list[tuple[str, Array, DType]], suffixes: list[str], *, below: bool) -> str:
-    """Return the text of a tensor that is made of several arrays, one below the other.
+    """Return the text of a tensor made of several arrays, printed one below another.
 
-    The suffixes start on a line of their own if they stand `below`.
+    The suffixes start on a line of their own if `below`.
     """
     texts = []
     for name, array, dtype in parts:
@@ -168,13 +168,13 @@ def format_parts(parts: list[tuple[str, Array, DType]], suffixes: list[str], *, 
 
 
 def obvious() -> tuple[DType, ...]:
-    """Return the dtypes that the printed elements give away."""
+    """Return the dtypes that the printed elements show without a suffix."""
     return (dtypes.DEFAULT.dtype, dtypes.DEFAULT.complex_dtype, dtypes.int64, dtypes.bool_)
 
 
 def _add_suffixes(text: str, suffixes: list[str]) -> str:
     indent = " " * len(PREFIX)
-    length = len(text) - text.rfind("\n") + 1  # of the last line
+    length = len(text) - text.rfind("\n") + 1  # length of the last line
     for suffix in suffixes:
         if length + len(suffix) + 2 > OPTIONS.linewidth:
             text += f",\n{indent}{suffix}"

@@ -1,8 +1,8 @@
 """Memory that processes share: `x.share_memory_()`.
 
-The elements move to a block of Python's shared memory (`multiprocessing.heap`). A process that is
-forked sees it; a tensor that is given to a process that is spawned, or put into a queue, is pickled
-by the block it lies in, and so shares it there too.
+The elements move to a block of Python's shared memory (`multiprocessing.heap`). A forked process
+sees it; a tensor passed to a spawned process, or put into a queue, is pickled as a reference to its
+block, so it is shared there, too.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def share_memory_(self: Tensor) -> Tensor:
 
 
 def _reduce(tensor: Tensor) -> Any:
-    """How a tensor goes to another process: by its block, or by its elements."""
+    """Pickle a tensor for another process: as a reference to its block, or by its elements."""
     block = _blocks.get(tensor.array.ctypes.data) if tensor.is_leaf and is_shared(tensor) else None
     if block is None:
         return tensor.__reduce__()

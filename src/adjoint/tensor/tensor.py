@@ -2,9 +2,9 @@
 
 `value` is the array, or for the tensor of a transform, the tensor one level below. `edge` is where
 gradients go (None: no gradient wanted). `home` is None for a plain tensor; else it is the level or
-interpreter (`home.py`) that runs the operators on this tensor, and answers what such a tensor says
-otherwise than a plain one: its strides, its numbers, its text. Operators of the table are methods
-(`offer`), built on first use; what is written here is what no row can say.
+interpreter (`home.py`) that runs the operators on this tensor, and answers where such a tensor
+differs from a plain one: its strides, its numbers, its text. Operators of the table are methods
+(`offer`), built on first use; only methods that no row can describe are written here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Array = np.ndarray[Any, Any]
 
 
 class TensorExtra:
-    """What few tensors have: a gradient, a base that it views, views of itself."""
+    """Attributes that few tensors have: a gradient, a base that it views, views of itself."""
 
     __slots__ = ("grad", "order", "retains_grad", "view", "views", "zeros")
 
@@ -61,15 +61,15 @@ class TensorExtra:
         self.view: Any = None  # views.View
         self.views: list[Any] = []  # weak references
         self.retains_grad = False
-        self.zeros: Any = None  # of a tangent: tangents.Note, its structural zeros
-        self.order: Any = None  # of a traced one: its dimensions as in memory, unless in order
+        self.zeros: Any = None  # the structural zeros of a tangent: tangents.Note
+        self.order: Any = None  # of a traced tensor: its dimensions in memory order
 
 
 class Offer:
     """An operator of the table among the methods of tensors, until it is first asked for.
 
-    A class with `__getattr__` would do with less, but Python looks up every attribute of its
-    instances the long way: twice the time for `x.value`.
+    A class with `__getattr__` would need less code, but slows every attribute of its instances:
+    `x.value` takes twice the time.
     """
 
     __slots__ = ("name",)
@@ -83,7 +83,7 @@ class Offer:
 
 
 def offer(names: Iterable[str]) -> None:
-    """Let operators be methods of tensors, and their in-place variants."""
+    """Make operators and their in-place variants methods of tensors."""
     known = vars(Tensor)
     for name in names:
         for method in (name, f"{name}_"):
@@ -159,9 +159,9 @@ class Tensor:
 
     __array_priority__ = 1000  # NumPy leaves `array * tensor` to us
 
-    class_home: ClassVar[Any] = None  # the home of tensors of this class outside transforms
-    of_old: ClassVar[Any]  # the old way to make a tensor; set by legacy.install()
-    subclass_home: ClassVar[Any] = None  # that of users' classes; set by subclasses.install()
+    class_home: ClassVar[Any] = None  # home of this class's tensors outside transforms
+    of_old: ClassVar[Any]  # `Tensor(2, 3)`, the old way to make one; set by legacy.install()
+    subclass_home: ClassVar[Any] = None  # home of users' subclasses; set by subclasses.install()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -330,14 +330,14 @@ class Tensor:
     # -- numbers and arrays --------------------------------------------------------------------
 
     def check_leaves(self, what: str) -> None:
-        """Raise if the value is about to leave a derivative that is being computed of it."""
+        """Raise if `what` would take the value out of a transform that differentiates it."""
         if self.home is None:
             self.check_leaves_tape(what)
         else:
             self.home.check_leaves(self, what)
 
     def check_leaves_tape(self, what: str) -> None:
-        """The same for the eager tape."""
+        """Like `check_leaves`, on the eager tape."""
         if self.edge is not None:
             now = current()
             if now.recording and now.variables and reaches(self.edge, now.variables):
@@ -466,7 +466,7 @@ class Tensor:
         )
 
     def titled(self, text: str) -> str:
-        """The text of the tensor, under a title if it is a parameter (nn/parameter.py)."""
+        """The text of a tensor; a parameter (nn/parameter.py) puts a title above it."""
         return f"Parameter containing:\n{text}" if "_is_param" in self.__dict__ else text
 
     def __format__(self, spec: str) -> str:
@@ -660,7 +660,7 @@ class Tensor:
     # -- copying -------------------------------------------------------------------------------
 
     def __reduce__(self) -> Any:
-        self.check_leaves("pickle")  # the history of one that is no leaf stays here, as in PyTorch
+        self.check_leaves("pickle")  # the history of a non-leaf is not pickled, as in PyTorch
         array = self.array
         array = np.ascontiguousarray(array).reshape(array.shape)
         grad = None if self.extra is None else self.extra.grad
@@ -691,10 +691,10 @@ class Tensor:
 
     # -- operators of the table ----------------------------------------------------------------
 
-    if TYPE_CHECKING:  # what others put on the class, for type checkers
+    if TYPE_CHECKING:  # attributes set by other modules, for type checkers
         _make_subclass: ClassVar[Any]
         __torch_function__: ClassVar[Any]
-        materialize: ClassVar[Any]  # of parameters without a shape: nn/parameter.py
+        materialize: ClassVar[Any]  # method of parameters without a shape: nn/parameter.py
 
         def __neg__(self) -> Tensor: ...
         def __add__(self, other: Any, /) -> Tensor: ...
@@ -742,12 +742,12 @@ def make(value: Any, edge: Any = None) -> Tensor:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether a value is a tensor that the eager interpreter runs: no subclass, no transform's."""
+    """Whether a value is a plain tensor: no subclass, no tensor of a home."""
     return type(value) is Tensor and value.home is None
 
 
 def alias(tensor: Any, edge: Any = None) -> Tensor:
-    """Another tensor on the same memory: writes to one count for both."""
+    """Another tensor on the same memory, with the same counter."""
     made = make(tensor.value, edge)
     made.counter = own_counter(tensor)
     return made
@@ -775,7 +775,7 @@ def _check_callable(hook: Any) -> None:
 
 
 def _of_class(kind: type, tensor: Tensor, home: Any) -> Tensor:
-    """A new tensor as one of a user's class, or without data as one that has none."""
+    """A new tensor in the user's class `kind`, or a meta tensor if it has no data."""
     if kind.class_home is not None:  # type: ignore[attr-defined]
         return tensor.as_subclass(kind)  # type: ignore[attr-defined]
     tensor.home = home
@@ -783,7 +783,7 @@ def _of_class(kind: type, tensor: Tensor, home: Any) -> Tensor:
 
 
 def _structure(tensor: Tensor) -> Any:
-    """The home of sparse, nested and complex32 tensors; None for those that are an array."""
+    """The home of sparse, nested and complex32 tensors; None for a tensor that is one array."""
     kind = type(tensor)
     return None if kind.class_home is kind.subclass_home else kind.class_home
 

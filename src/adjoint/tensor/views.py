@@ -1,4 +1,4 @@
-"""Views: tensors that share memory with a base, and how their history follows it.
+"""Views: tensors that share memory with a base, and whose history follows the base's.
 
 A view remembers its base and the path of view operators that leads to it. After a write in
 place, the base's history is new, and the edges of all its living views are made again by walking
@@ -42,7 +42,7 @@ Step = tuple[
 
 
 class View:
-    """How a view comes from its base. A plain class: one is made for every view."""
+    """The base of a view and the path to it. A plain class: one is made for every view."""
 
     __slots__ = ("base", "function", "path", "recorded", "several")
 
@@ -56,9 +56,9 @@ class View:
     ) -> None:
         self.base = base
         self.path = path
-        self.several = several  # made by an operator with several outputs: may not be written to
+        self.several = several  # from an operator with several outputs: must not be written to
         self.recorded = recorded  # made while the tape was on
-        self.function = function  # the user's Function that returned it, or what it views
+        self.function = function  # the user's Function that returned it, or the tensor it views
 
 
 def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> None:
@@ -87,20 +87,22 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
         made = View(base, (*path, (op, rest, None)), several, recorded, function)
         _attach(outs, counter, made, registry)
     if now.inference and source.edge is not None and not is_inference(source):
-        # it is an ordinary tensor, and wants a gradient as the tensor that it views does
+        # it is an ordinary tensor, and requires a gradient if the tensor that it views does
         listed: list[Any] = outs if type(outs) is list else [outs]
         for out in listed:
             out.edge = Leaf(out)
 
 
 def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
-    """As `attach`, for tensors of a transform, whose memory is below."""
+    """Like `attach`, for tensors of a transform, whose memory is on a level below."""
     if type(outs) is list or _share_memory(outs, source):
         link(op, source, outs, rest)
 
 
 def link(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
-    """Note that tensors of a transform view another one, without asking."""
+    """Note that tensors of a transform view another one, without checking that they share
+    memory.
+    """
     view = None if source.extra is None else source.extra.view
     base, path, function = (
         (source, (), "") if view is None else (view.base, view.path, view.function)
@@ -114,7 +116,7 @@ def link(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
 
 
 def link_function(name: str, source: Any, out: Any) -> None:
-    """Note that what a user's function returned inside a transform views one of its inputs."""
+    """Note that the result of a user's function inside a transform views one of its inputs."""
     base = base_of(source)
     _attach(out, own_counter(source), View(base, (), False, False, name), base.more().views)
 
@@ -129,7 +131,7 @@ def _share_memory(view: Any, source: Any) -> bool:
 
 
 def base_of(tensor: Any) -> Any:
-    """The tensor whose memory a tensor has: itself, or what it views."""
+    """The tensor whose memory a tensor uses: itself, or the base that it views."""
     return tensor if tensor.extra is None or tensor.extra.view is None else tensor.extra.view.base
 
 
@@ -151,7 +153,7 @@ def _shares(view: Any, array: Any) -> bool:
 def _attach(out: Any, counter: Any, view: View, registry: list[Any]) -> None:
     out.counter = counter
     extra = out.extra
-    if extra is None:  # a tensor beside a kink has one
+    if extra is None:  # a tensor from a kink has one already
         extra = out.extra = TensorExtra()
     extra.view = view
     registry.append(weakref.ref(out))
@@ -166,17 +168,18 @@ def is_shared(tensor: Any) -> bool:
 
 
 def become_view(tensor: Any, outer: Any, take: Callable[[Any], Any]) -> None:
-    """Make `tensor` the view that `take` takes of `outer`, which stands for what it was.
+    """Make `tensor` a view of `outer`, a new tensor for its former value; `take(outer)` is the
+    view.
 
-    `outer` views what the tensor viewed, and is the base of the views that it had. A shape is no
-    computation: the history of a tensor that has one follows without recording, too.
+    `outer` views the base that `tensor` viewed, and becomes the base of its views. Changing a shape
+    computes nothing, so an existing history follows even without recording.
     """
     outer.counter = own_counter(tensor)
     extra = tensor.extra
     if extra is not None:
         outer.more().view, outer.more().views = extra.view, extra.views
         extra.view, extra.views = None, []
-    known = outer.extra is not None and outer.extra.view is not None  # by the base's registry
+    known = outer.extra is not None and outer.extra.view is not None  # in the registry of the base
     if not known:
         for reference in [] if outer.extra is None else outer.extra.views:
             if (living := reference()) is not None:
@@ -192,8 +195,8 @@ def become_view(tensor: Any, outer: Any, take: Callable[[Any], Any]) -> None:
 
 
 def history_base(tensor: Any) -> Any:
-    """The tensor whose history a write to `tensor` changes: its base, or the detached one that it
-    views, which then is the base of that tensor's views.
+    """The tensor whose history a write to `tensor` changes: its base; or, if a detached tensor lies
+    between them on the path, that one, which becomes the base of its own views.
     """
     view = None if tensor.extra is None else tensor.extra.view
     if view is None:
@@ -219,7 +222,7 @@ def history_base(tensor: Any) -> Any:
 
 
 def hand_over(tensor: Any, other: Any) -> None:
-    """Let `other` view what `tensor` views, which then is no view."""
+    """Let `other` become the view that `tensor` is; `tensor` is then no view."""
     if tensor.extra is not None and tensor.extra.view is not None:
         other.more().view, tensor.extra.view = tensor.extra.view, None
         base = other.extra.view.base
@@ -252,7 +255,7 @@ def replay(path: tuple[Step, ...], base: Any) -> Any:
 def check_writable(tensor: Tensor, by: str, *, with_history: bool = False) -> None:
     """Raise if a recorded write to `tensor` would corrupt derivatives.
 
-    `with_history`: what is written requires a gradient, so that the tensor and its base will.
+    `with_history`: the written value requires a gradient, so the tensor and its base will, too.
     """
     view = None if tensor.extra is None else tensor.extra.view
     if current().recording == 0:
@@ -289,7 +292,9 @@ def check_writable(tensor: Tensor, by: str, *, with_history: bool = False) -> No
 
 
 def _copy_slices(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any, Any]:
-    """The base outside the view keeps its gradient; what was written to the view gets the rest."""
+    """Split a base's gradient: the part outside the view goes on to the old base, the view's part
+    to the written value.
+    """
     path, order = node.saved if node.saved else ((), ())
     laid_out = _in_order(grad, order)
     inside = replay(path, laid_out).clone() if needs[1] else None
@@ -297,7 +302,9 @@ def _copy_slices(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any, A
 
 
 def _without(path: tuple[Step, ...], grad: Any, order: tuple[int, ...]) -> Any:
-    """A gradient with 0 in the place of a view; near a kink a write would reach the value alone."""
+    """A gradient with 0 in place of a view; out of place near a kink, where a write reaches the
+    value alone.
+    """
     if not is_limit(grad):
         replay(path, grad).zero_()
         return grad
@@ -324,7 +331,7 @@ def _memory_order(base: Any) -> tuple[int, ...]:
     A gradient laid out in that order can be viewed wherever the array could.
     """
     strides = getattr(base, "strides", None)
-    dims = range(len(base.shape))  # of a value of a graph too, which has no strides
+    dims = range(len(base.shape))  # a traced value, too, which has no strides
     return tuple(dims if strides is None else sorted(dims, key=lambda d: -strides[d]))
 
 
@@ -355,7 +362,7 @@ def rebase(tensor: Tensor, edge: Any) -> None:
 
 
 def forget(base: Tensor) -> None:
-    """Cut a tensor and its views off their history, which belongs to a transform that ended."""
+    """Drop the history of a tensor and its views, which belongs to a transform that ended."""
     base.edge = None
     for reference in [] if base.extra is None else base.extra.views:
         living = reference()
@@ -364,7 +371,7 @@ def forget(base: Tensor) -> None:
 
 
 def refresh(base: Tensor) -> None:
-    """Make the edges of all living views of `base` again."""
+    """Compute the edges of all living views of `base` again."""
     if base.extra is None or not base.extra.views:
         return
     living = [t for r in base.extra.views if (t := r()) is not None]
@@ -380,7 +387,7 @@ def refresh(base: Tensor) -> None:
 
 
 def _stale(view: View) -> str:
-    """Why a view has no history that could follow its base."""
+    """The reason why a view cannot follow the history of its base, for an error."""
     if view.function:
         return (
             f"a view that {view.function} returned, a custom Function, was changed through its "
@@ -395,7 +402,7 @@ def _stale(view: View) -> str:
 def edge_without_hooks(tensor: Tensor) -> Any:
     """The edge of a tensor that is about to be written to.
 
-    The write replaces a view: what hooks its earlier version had, is passed by.
+    The write replaces the view, so the hooks of its earlier version do not run.
     """
     edge = tensor.edge
     view = None if tensor.extra is None else tensor.extra.view
@@ -408,7 +415,7 @@ def edge_without_hooks(tensor: Tensor) -> Any:
 
 
 def living_views(base: Any) -> list[Any]:
-    """The views of a tensor that are still there, views of views after what they view."""
+    """The living views of a tensor; a view comes before the views of itself."""
     found = [] if base.extra is None else [r() for r in base.extra.views]
     return sorted((t for t in found if t is not None), key=lambda t: len(t.extra.view.path))
 

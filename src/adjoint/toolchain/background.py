@@ -1,6 +1,6 @@
 """Native code that is built while the program goes on: nobody waits for a compiler.
 
-`soon` returns a library that is there already; else a thread builds it, and the caller does without
+`soon` returns a library that is built; otherwise a thread builds it, and the caller uses NumPy
 until it is ready. $ADJOINT_NATIVE decides: "0" forbids native code; "wait" lets callers wait, so
 that every run of a program computes alike.
 """
@@ -19,11 +19,11 @@ from adjoint.toolchain import build, discovery
 _lock = threads.lock()
 _ready: dict[str, Any] = {}  # by source: the library, or None while it is being built
 _waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-_threads: dict[int, threading.Thread] = {}  # by process: a fork has none
+_threads: dict[int, threading.Thread] = {}  # by process: a forked child has no threads
 
 
 def soon(source: str) -> Any:
-    """The library of a source; None as long as it is being built, and where it cannot be."""
+    """The library of a source; None while it is being built, and if it cannot be built."""
     try:
         return _ready[source]
     except KeyError:
@@ -45,7 +45,7 @@ def soon(source: str) -> Any:
 
 
 def now(source: str) -> Any:
-    """The library of a source, built at once if it is not there; None where it cannot be built."""
+    """The library of a source, built now if necessary; None if it cannot be built."""
     if _ready.get(source) is None:
         _ready[source] = _built(source)
     return _ready[source]
@@ -60,7 +60,7 @@ def _work() -> None:
 def _built(source: str) -> Any:
     try:
         return build.library(source)
-    except build.BuildError as error:  # NumPy's way stays
+    except build.BuildError as error:  # NumPy's kernel stays in use
         warnings.warn(f"some operators run without native code: {error}", stacklevel=3)
         return None
 

@@ -45,12 +45,12 @@ __all__ = [
     "load_all",
 ]
 
-_libraries: dict[str, ctypes.CDLL] = {}  # what this process has loaded, by name
+_libraries: dict[str, ctypes.CDLL] = {}  # loaded by this process, by name
 
 
 @lru_cache(maxsize=1)
 def data_offset() -> int:
-    """Where in an array object the address of its data stands; found by looking, not assumed."""
+    """The offset of the data pointer in an array object; found by a search, not assumed."""
     array = np.empty(3)
     wanted = array.ctypes.data
     for offset in range(8, 64, 8):
@@ -148,12 +148,12 @@ def _build(name: str, source: str) -> str:
 
 
 def _mark(name: str) -> str:
-    """The variable of an object by which it is known as the one of its name."""
+    """The name of a variable in an object that proves that it is the object of this name."""
     return f"ad_object_{name}"
 
 
 def _keep_source(target: str, source: str) -> None:
-    """With ADJOINT_DEBUG, a source lies beside its object."""
+    """With ADJOINT_DEBUG, write the source next to its object."""
     text = f"{target.removesuffix('.so')}.c"
     if cache.debugging() and not os.path.exists(text):
         cache.write(text, source)
@@ -187,14 +187,14 @@ def _advice(name: str, trouble: dict[str, str]) -> str:
 
 
 def is_built(source: str) -> bool:
-    """Whether the object of a source is there: loaded, or on disk."""
+    """Whether the object of a source exists: loaded, or on disk."""
     name, _ = _named(source)
     return name in _libraries or cache.find(name) is not None
 
 
 def library(source: str) -> ctypes.CDLL:
-    """Load the object of a source; build it again, then elsewhere, if the system refuses it, or if
-    it is another one: whole, but of another name.
+    """Load the object of a source. If the system refuses it, or it is intact but belongs to another
+    name, build it again, then in another directory.
     """
     name, text = _named(source)
     if name in _libraries:

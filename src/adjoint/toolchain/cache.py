@@ -1,8 +1,8 @@
 """Where compiled objects are kept: a private directory that survives crashes and other processes.
 
-An object is sealed with a checksum of itself, so that one that was damaged later is built again.
-Where the directory cannot be used, a temporary one of this process takes its place, and a warning
-says so. Note [Whose files are read] in core/cachedir.py says why.
+An object is sealed with a checksum of itself, so a damaged one is found and built again. Where the
+directory cannot be used, a temporary one of this process takes its place, and a warning says so.
+Note [Whose files are read] in core/cachedir.py says why.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _lock = threads.lock()
 
 @lru_cache(maxsize=1)
 def cache_directory() -> str:
-    """Where objects are kept: the directory that the environment asks for, or a temporary one of
-    this process if that cannot be made or trusted.
+    """The directory of objects: the one that the environment names, or a temporary one of this
+    process if that cannot be made or trusted.
     """
     try:
         path = cachedir.resolved()
@@ -46,7 +46,9 @@ def cache_directory() -> str:
 
 
 def _is_trusted(path: str) -> bool:
-    """Whether nobody else can put files into a directory; if not, it is given up with advice."""
+    """Whether nobody else can put files into a directory; if somebody can, give it up with
+    advice.
+    """
     trouble = cachedir.trouble(path)
     if trouble is not None:
         give_up(path, *trouble)
@@ -73,7 +75,7 @@ def spare_directory() -> str:
 
 
 def directories() -> Iterator[str]:
-    """Where a new object may be put, the best first."""
+    """The directories for a new object, the best first."""
     best = cache_directory()
     if best not in _given_up:
         yield best
@@ -82,7 +84,7 @@ def directories() -> Iterator[str]:
 
 
 def give_up(directory: str, reason: object, advice: str = _ADVICE) -> None:
-    """Use a directory no more, and say so once."""
+    """Stop using a directory, and warn once."""
     spare = spare_directory()
     with _lock:
         if directory in _given_up or directory == spare:
@@ -101,7 +103,7 @@ def debugging() -> bool:
 
 
 def keep(made: str, target: str) -> str:
-    """Seal a new object and put it where others find it."""
+    """Seal a new object and move it to `target`, where other processes find it."""
     with open(made, "r+b") as file:
         content = cachedir.sealed(file.read())
         file.seek(0)
@@ -111,7 +113,7 @@ def keep(made: str, target: str) -> str:
 
 
 def find(name: str) -> str | None:
-    """The object of a name, if there is one that is ours and whole; another one is removed."""
+    """The object of a name, if it is ours and intact; any other is removed."""
     for directory in (cache_directory(), *([spare_directory()] if _given_up else [])):
         path = os.path.join(directory, f"{name}.so")
         content = read(path)

@@ -1,8 +1,8 @@
 """Which C compiler this machine has, and which flags it takes.
 
 A compiler is asked, not assumed: a small program with threads, vector mathematics and the
-processor's own instructions is built and loaded. What does not work is left out; generated code is
-right without it, only slower. The answer is kept in the cache on disk.
+processor's own instructions is built and loaded. Features that do not work are left out; generated
+code is right without them, only slower. The answer is kept in the cache on disk.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from adjoint.core.records import record
 from adjoint.core.threads import follow
 from adjoint.toolchain import cache, units
 
-# none of them for those whose objects are in the cache
+# not needed while all objects come from the cache
 futures, tempfile, subprocess = Lazy("concurrent.futures"), Lazy("tempfile"), Lazy("subprocess")
 shlex, machinery = Lazy("shlex"), Lazy("importlib.util")
 
@@ -50,14 +50,14 @@ PROCESSOR = (
     (),
 )
 THREADS = (("-fopenmp",), ("-fopenmp-simd",), ())
-# Vector versions of exp, sin, … are glibc's libmvec. gcc finds them by `declare simd`, and would
-# turn a sine beside its cosine into sincos, which has none; clang knows them by itself.
+# Vector versions of exp, sin, … are in glibc's libmvec. gcc finds them by `declare simd`, and would
+# turn sin(x) and cos(x) into sincos, which has no vector version; clang knows them by itself.
 VECTORS = {
     "gcc": tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "sinf", "cosf")),
     "clang": ("-fveclib=libmvec",),
 }
-# Unrolling loops of known lengths to the last takes gcc a third of its time, and gains nothing.
-# gcc 12 loses the rounding of (double)(float)x where it packs statements into vectors.
+# Unrolling loops of known length completely takes gcc a third of its time, and gains nothing. gcc
+# 12 loses the rounding of (double)(float)x where it packs statements into vectors.
 UNROLLING = {
     "gcc": (
         "-fno-tree-slp-vectorize",
@@ -115,13 +115,13 @@ class Toolchain:
         return made, self._call(folder, (*flags, *paths, "-o", made), made)
 
     def _object(self, path: str, more: tuple[str, ...]) -> str:
-        """Compile one of several units; what was said if it failed."""
+        """Compile one of several units; return the compiler's message if it failed."""
         flags = [f for f in (*self.flags, *more) if f != "-shared"]
         made = _object_of(path)
         return self._call(os.path.dirname(path), (*flags, "-c", path, "-o", made), made)
 
     def _call(self, folder: str, words: tuple[str, ...], made: str) -> str:
-        """Call the compiler to make a file; what it said if it did not."""
+        """Call the compiler to make a file; return its message if it made none."""
         libraries = () if "-c" in words else self.libraries
         run = subprocess.run(
             [*self.command, *words, *libraries],
@@ -138,7 +138,7 @@ class Toolchain:
         return said or f"exit status {run.returncode}"
 
     def adapt(self, source: str) -> str:
-        """The source without vector functions that are not in the C library of this machine."""
+        """The source without vector functions that this machine's C library lacks."""
 
         def kept(declaration: re.Match[str]) -> str:
             name, types = declaration[1], tuple(declaration[2].split(", "))
@@ -148,7 +148,7 @@ class Toolchain:
         return _VECTOR_DECLARATION.sub(kept, source)
 
     def identity(self) -> str:
-        """Everything beside its source that machine code depends on."""
+        """Everything that machine code depends on, apart from its source."""
         call = (*self.command, *self.flags, *self.libraries)
         return "\n".join((self.version, *call, *_machine()))
 
@@ -193,7 +193,7 @@ def _candidates() -> Iterator[tuple[str, ...]]:
     if wanted:
         try:
             words = shlex.split(wanted)
-        except ValueError:  # a quotation without end
+        except ValueError:  # a quotation mark without its end
             words = [wanted]
         if path := _which(words[0]):
             yield (os.path.abspath(path), *words[1:])
@@ -216,7 +216,9 @@ def _which(name: str) -> str | None:
 
 
 def _stamp(command: tuple[str, ...]) -> list[str]:
-    """By what a compiler is recognised without a call: the programs among its words, unchanged."""
+    """A stamp of a command by which it is recognised without a call: its programs' files and
+    times.
+    """
     found = []
     for word in command:
         if (path := _which(word)) is not None:
@@ -264,10 +266,10 @@ def _read(path: str) -> Toolchain | None:
 
 
 def _probe(command: tuple[str, ...], version: str) -> Toolchain | None:
-    """The first choice of flags with which a small program builds, loads and gives its result."""
+    """The toolchain with the first flags with which a small program builds, loads and is right."""
     plain = Toolchain(command, version, FLAGS, ("-lm",))
     said = ""
-    for place in (None, cache.cache_directory()):  # either may be full, or forbid programs
+    for place in (None, cache.cache_directory()):  # either may be full, or forbid execution
         said = _complaint(plain, place)
         if not said:
             better = (c for c in _choices(command, version) if not _complaint(c, place))
@@ -288,7 +290,7 @@ def _choices(command: tuple[str, ...], version: str) -> Iterator[Toolchain]:
 
 
 def _complaint(candidate: Toolchain, place: str | None) -> str:
-    """Why a toolchain fails in a directory (None: the system's temporary one), or an empty text."""
+    """Why a toolchain fails in a directory (None: the system's temporary one); "" if it works."""
     try:
         with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
             made, said = candidate.compile(candidate.adapt(_PROBE), folder)
@@ -307,18 +309,17 @@ class OtherObject(OSError):
 
 
 def open_library(path: str, mark: str = "") -> ctypes.CDLL:
-    """Load a shared library, and see that it has a variable of the name `mark`; threads that wait
-    at the end of its loops soon yield the core.
+    """Load a shared library, and check that it has a variable named `mark`.
 
-    They look for the next loop some ten microseconds long: to be woken takes longer than most loops
-    over a million numbers.
+    Its threads spin for some ten microseconds at the end of a loop, waiting for the next one, and
+    then yield the core: waking a thread takes longer than most loops over a million numbers.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "passive"
         os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     library = ctypes.CDLL(path)
     if mark and not hasattr(library, mark):
-        _close(library)  # another file of this path would not be loaded
+        _close(library)  # otherwise another file at this path would not be loaded
         raise OtherObject("was made of other code than its name says")
     return follow(library)
 
@@ -335,7 +336,7 @@ def _close(library: ctypes.CDLL) -> None:
 def _has_vector(name: str, types: tuple[str, ...]) -> bool:
     """Whether libmvec has the vector version of a function, e.g. _ZGVbN2v_exp."""
     if platform.machine() not in ("x86_64", "AMD64"):
-        return False  # other processors have only some of the widths that gcc would call
+        return False  # on other processors libmvec lacks some widths that gcc would call
     try:
         library = ctypes.CDLL("libmvec.so.1")
     except OSError:

@@ -1,8 +1,8 @@
 """A long source as several translation units, which compilers work on at the same time.
 
-The functions of nests and of steps are spread over the units, about as many lines to each; every
-unit begins with the source's declarations, and the last has the functions that call them. Together
-they are the source: what was `static` is hidden inside the shared object instead.
+The functions of nests and of steps are spread over the units, about equally many lines in each.
+Every unit begins with the declarations of the source, and the last one has the functions that call
+the others. `static` functions become hidden symbols of the shared object instead.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 LONG = 1500  # lines from which a source is worth cutting
-_LEAST = 500  # lines of a unit
+_LEAST = 500  # least lines of a unit
 _NAMED = r"void (?:APART )?(?:nest|part)\w+\("
 _NEST = re.compile(rf"^(?:/\*.*\*/\n)*static ({_NAMED}[^{{]*\)) \{{", re.MULTILINE)
 _REST = re.compile(r"^void segment\d+\(", re.MULTILINE)
@@ -18,7 +18,7 @@ _HIDDEN = '__attribute__((visibility("hidden"), noinline)) '
 
 
 def split(source: str, most: int) -> list[str]:
-    """The units of a source, at most so many; the source itself if it is short."""
+    """A source cut into at most `most` units; the source itself if it is short."""
     lines = source.count("\n")
     nests = list(_NEST.finditer(source))
     rest = _REST.search(source)

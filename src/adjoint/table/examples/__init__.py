@@ -1,4 +1,4 @@
-"""What each public operator does, in a sentence, and a call with its result.
+"""One sentence on each public operator, and a call with its result.
 
 `<family>.txt` has a block of lines for each operator of the family: `name: sentence`, then a
 doctest. The sentence may be missing where the row has a `doc`. A file is read when the help of one
@@ -28,7 +28,7 @@ class Example:
 
 
 def of(family: str, name: str) -> Example:
-    """The example of an operator; an empty one of a private operator or of a user's own.
+    """The example of an operator; empty for private operators and users' own.
 
     >>> of("pointwise", "neg").sentence
     '−x.'
@@ -51,7 +51,7 @@ def _example(block: str) -> Example:
 
 @cache
 def _text(family: str) -> str:
-    """The blocks of a family's file; none for a family of a user's own."""
+    """The text of a family's file; "" for a user's own family."""
     path = os.path.join(_FOLDER, f"{family}.txt")
     if not os.path.isfile(path):
         return ""
