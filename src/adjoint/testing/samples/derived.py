@@ -24,7 +24,7 @@ from adjoint.table.rows import Row
 from adjoint.table.schema import Argument
 from adjoint.testing.samples.automatic import split
 
-MOST = 6  # samples of a row: the operator that it calls has them all
+MOST = 4  # samples of a row: the operator that it calls has them all
 
 Reference = Callable[..., Any]
 Pairs = Iterator[tuple[Any, Reference | None]]

@@ -222,7 +222,7 @@ def unshuffles(make: Make) -> Samples:
     yield Sample(make(2, 0, 4, 2), 2, name="empty")
 
 
-@sampler("channel_shuffle", "native_channel_shuffle")
+@sampler("channel_shuffle")
 def channels(make: Make) -> Samples:
     yield Sample(make(2, 6, 2), 3, name="vectors")
     yield Sample(make(1, 4, 2, 2), 2, name="images")
