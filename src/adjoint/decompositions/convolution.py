@@ -292,25 +292,6 @@ def slow_conv_transpose(
     return batched(what, self, count, run)
 
 
-def mps_transpose_backward(
-    self: Tensor,
-    grad_output: Tensor,
-    weight: Tensor,
-    padding: Shape,
-    output_padding: Shape,
-    stride: Shape,
-    dilation: Shape,
-    groups: int,
-    output_mask: Sequence[bool],
-) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients of `_mps_convolution_transpose`, which has no bias."""
-    of_input, of_weight, _ = ops.convolution_backward(
-        grad_output, self, weight, None, stride, padding, dilation, True, output_padding, groups,
-        (*output_mask, False),
-    )  # fmt: skip
-    return of_input, of_weight
-
-
 # --- time first ----------------------------------------------------------------------------------
 
 

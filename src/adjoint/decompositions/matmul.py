@@ -216,13 +216,6 @@ def linear_backward(
     )
 
 
-def linear_backward_weights(
-    grad_output: Tensor, input: Tensor, weight: Tensor, bias_defined: bool
-) -> tuple[Any, Any]:
-    """The gradients of `linear` in its weight and bias."""
-    return linear_backward(input, grad_output, weight, (False, True, bias_defined))[1:]
-
-
 def trace(self: Tensor) -> Tensor:
     """Σᵢ self[i, i] of a matrix, which need not be square."""
     if self.ndim != 2:

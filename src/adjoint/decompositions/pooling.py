@@ -176,14 +176,6 @@ def max_pool3d_with_indices_backward(*arguments: Any) -> Tensor:
     return _backward("max_pool3d_with_indices_backward", 3, *arguments)
 
 
-def mkldnn_max_pool3d_backward(
-    grad_output: Tensor, output: Tensor, input: Tensor, *geometry: Any
-) -> Tensor:
-    """The largest elements are found again."""
-    indices = ops.max_pool3d_with_indices(input, *geometry)[1]
-    return ops.max_pool3d_with_indices_backward(grad_output, input, *geometry, indices)
-
-
 def _unpooled(what: str, self: Tensor, indices: Tensor, dims: int, output_size: Shape) -> Tensor:
     shape = rules.unpooled(what, tuple(self.shape), dims, output_size)
     rules.check_index(what, indices.dtype)

@@ -10,8 +10,6 @@ from adjoint.decompositions.attention.layers import (
 )
 from adjoint.decompositions.attention.products import (
     attention_math,
-    cudnn,
-    cudnn_backward,
     efficient,
     efficient_backward,
     flash,
@@ -20,7 +18,6 @@ from adjoint.decompositions.attention.products import (
     flash_for_cpu_backward,
     fused_sdp_choice,
     overrideable,
-    overrideable_backward,
     scaled_dot_product_attention,
 )
 from adjoint.decompositions.attention.scores import attention, attention_backward

@@ -17,10 +17,10 @@ from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.decompositions.attention.products import (
     PAD,
+    backward,
     first_of,
     flash_state,
     overrideable,
-    overrideable_backward,
 )
 from adjoint.decompositions.attention.scores import INFINITY, coins_of, new_seed
 
@@ -385,10 +385,9 @@ def cudnn_sequences_backward(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of query, key and value."""
     if query.ndim == 4:
-        return overrideable_backward(
-            grad_out, query, key, value, attn_bias, (True, True, True, False), output,
-            logsumexp.squeeze(-1), cum_seq_q, cum_seq_k, max_q, max_k, dropout_p, is_causal,
-            philox_seed, philox_offset, scale,
+        return backward(
+            grad_out, query, key, value, attn_bias, output, logsumexp.squeeze(-1), philox_seed,
+            dropout_p, is_causal, scale, (True, True, True, False),
         )[:3]  # fmt: skip
     what = "_cudnn_attention_backward"
     q, k, v, g, o = _heads_first(what, query, key, value, grad_out, output)

@@ -1,7 +1,8 @@
 """Sample inputs of operators, for the laws: `Sample`, `sampler`, and the samples of a row.
 
 `samples/<family>.py` holds the samplers of a family; pointwise rows have samples of their own
-(`automatic`), placed by the row's `domain`. Users register theirs in the same way:
+(`automatic`), placed by the row's `domain`, and a row that calls another operator has samples of
+that one (`derived`). Users register theirs in the same way:
 
     @sampler("my_solve", reference=lambda A, b: np.linalg.solve(A, b))
     def systems(make):
@@ -26,9 +27,10 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import TableError
 from adjoint.core.importing import imported
 from adjoint.core.records import record
+from adjoint.table import FAMILIES
 from adjoint.table.rows import Row
 from adjoint.testing import references
-from adjoint.testing.samples import automatic
+from adjoint.testing.samples import automatic, derived
 
 Array = np.ndarray[Any, Any]
 
@@ -255,7 +257,7 @@ def _full_name(name: str) -> str:
 def load() -> None:
     """Import the samplers of every family that has some."""
     for module in pkgutil.iter_modules(__path__):
-        if module.name != "automatic":
+        if module.name not in ("automatic", "derived"):
             imported(f"{__name__}.{module.name}")
 
 
@@ -284,6 +286,8 @@ def for_row(
         found += [(sample, known) for sample in _run(made(row, make, Sample), make)]
     for entry in samplers_of(row):
         found += [(s, entry.reference or known) for s in _run(entry.function(make), make)]
+    if not found and row.family in FAMILIES:
+        found += derived.samples(row, make, Sample, lambda other: for_row(other, dtype, seed))
     _name_apart([sample for sample, _ in found], row)
     return found
 

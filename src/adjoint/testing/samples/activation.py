@@ -12,7 +12,7 @@ INFINITY = float("inf")
 FAR = [-1e4, -40.0, -7.5, -0.25, 0.25, 7.5, 40.0, 1e4]
 
 
-@sampler("silu", "mish", "gelu", "softplus", "elu", "celu", "selu")
+@sampler("silu", "mish", "gelu", "softplus", "elu", "celu")
 def far_out(make: Make) -> Samples:
     if make.is_complex:
         return
@@ -78,7 +78,7 @@ def elu_backwards(make: Make) -> Samples:
     yield Sample(make(8), 1.0, 1.0, 1.0, False, make.like(FAR), name="far out", kink=True)
 
 
-@sampler("hardsigmoid", "hardswish", "relu6")
+@sampler("hardsigmoid", "hardswish")
 def pieces(make: Make) -> Samples:
     if make.is_complex:
         return
@@ -158,9 +158,7 @@ def gates_forward(make: Make) -> Samples:
     yield Sample(make(2, 2), make(2, 4), make(2, 4), -1, name="rows")
 
 
-@sampler(
-    "softmax.int", "log_softmax.int", "special_softmax", "special_log_softmax", "_safe_softmax"
-)
+@sampler("softmax.int", "log_softmax.int", "_safe_softmax")
 def softmaxes(make: Make) -> Samples:
     if make.is_complex:
         return

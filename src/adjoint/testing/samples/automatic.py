@@ -60,7 +60,7 @@ def samples(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
     draw = _draw(row, make)
 
     def build(values: dict[str, Any], **facts: Any) -> Any:
-        args, kwargs = _split(row, values)
+        args, kwargs = split(row, values)
         return sample(*args, **kwargs, **facts)
 
     fixed = {a.name: NUMBERS[a.type.base] for a in others if _required(a)}
@@ -102,7 +102,7 @@ def lists(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
 
     optional = [a for a in row.schema.arguments if _may_vary(a)]
     for arguments in (required, required + optional) if optional else (required,):
-        args, kwargs = _split(row, {a.name: entries(a) for a in arguments})
+        args, kwargs = split(row, {a.name: entries(a) for a in arguments})
         yield sample(
             *args, **kwargs, name="all arguments" if arguments is not required else "plain"
         )
@@ -122,7 +122,7 @@ def guesses(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
             a.name: [t, t * 0.5] if a.type.is_list else t
             for a, t in zip(tensors, drawn, strict=True)
         }
-        args, kwargs = _split(row, values | fixed)
+        args, kwargs = split(row, values | fixed)
         yield sample(*args, **kwargs, name=" ".join(map(str, shapes)))
 
 
@@ -140,7 +140,7 @@ def _number(argument: Argument) -> Any:
     return [value] * (argument.type.length or 1) if argument.type.is_list else value
 
 
-def _split(row: Row, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def split(row: Row, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Arguments by position as far as that goes without gaps, the rest by keyword."""
     rest = dict(values)
     args: list[Any] = []

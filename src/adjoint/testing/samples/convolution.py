@@ -172,18 +172,6 @@ def conv_transpose3ds(make: Make) -> Samples:
 # --- other names ---------------------------------------------------------------------------------
 
 
-@sampler("_convolution")
-def convolutions_with_choices(make: Make) -> Samples:
-    how = ((2, 1), (1, 0), (1, 1), False, (0, 0), 1, False, False, True, True)
-    yield Sample(make(1, 2, 4, 3), make(2, 2, 2, 2), make(2), *how, name="plain")
-
-
-@sampler("_convolution.deprecated")
-def deprecated_convolutions(make: Make) -> Samples:
-    how = ((2,), (0,), (1,), True, (1,), 1, False, False, True)
-    yield Sample(make(1, 2, 3), make(2, 2, 2), make(2), *how, name="transposed")
-
-
 @sampler("_convolution_mode")
 def convolution_modes(make: Make) -> Samples:
     yield Sample(make(1, 2, 4), make(2, 2, 2), make(2), (1,), "same", (1,), 1, name="same")

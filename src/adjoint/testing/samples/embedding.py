@@ -54,7 +54,7 @@ INDICES = [1, 2, 4, 1, 2, 0]
 OFFSETS = [0, 2, 2, 5]
 
 
-@sampler("_embedding_bag", "_embedding_bag_forward_only", "embedding_bag")
+@sampler("_embedding_bag", "_embedding_bag_forward_only")
 def bags(make: Make) -> Samples:
     if make.is_complex:
         return

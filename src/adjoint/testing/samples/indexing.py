@@ -66,7 +66,7 @@ def two_numbers(make: Any) -> Samples:
     yield Sample(make.bool(3), 1, 2, name="integers")
 
 
-@sampler("where", "nonzero", "argwhere", "nonzero_numpy")
+@sampler("where", "nonzero", "nonzero_numpy")
 def nonzero(make: Any) -> Samples:
     yield Sample(_bools([[True, False], [True, True]]), name="bool")
     yield Sample(make.like([[0.0, 1.0, 0.0], [2.0, 0.0, -3.0]]), name="numbers")
@@ -410,12 +410,6 @@ def index_put_repeated(make: Any) -> Samples:
     yield Sample(make(3, 2), [_ints([2, 0, 2])], make(3, 2), name="repeated")
     yield Sample(make(3), [_ints([[2, 0], [2, 1]])], make(2, 1), name="repeated, broadcast")
     yield Sample(make(3, 2), [None, _ints([1, 1])], make(3, 2), name="repeated columns")
-
-
-@sampler("_index_put_impl_")
-def index_put_impl(make: Any) -> Samples:
-    yield Sample(make(3, 4), [_ints([2, 0])], make(2, 4), name="written")
-    yield Sample(make(3, 4), [None, _ints([1, 1])], make(3, 2), True, name="added")
 
 
 @sampler("_index_winners")

@@ -170,13 +170,7 @@ def orthogonal(make: Any) -> Samples:
     yield Sample(make(3, 0), name="no columns")
 
 
-@sampler("qr")
-def orthogonal_legacy(make: Any) -> Samples:
-    yield Sample(make.invertible(3, 2), name="some")
-    yield Sample(make.invertible(2, 2), False, name="all")
-
-
-@sampler("linalg_lu_factor_ex", "linalg_lu_factor", "linalg_lu", "_lu_with_info")
+@sampler("linalg_lu_factor_ex", "linalg_lu_factor", "linalg_lu")
 def triangular_factors(make: Any) -> Samples:
     yield Sample(make.invertible(3, 3), name="square")
     yield Sample(make.invertible(4, 2), name="tall")
@@ -229,7 +223,7 @@ def _reflectors(make: Any, *shape: int) -> tuple[Any, Any]:
     return make.like(a.numpy()), make.like(tau.numpy())
 
 
-@sampler("linalg_householder_product", "orgqr")
+@sampler("linalg_householder_product")
 def products_of_reflections(make: Any) -> Samples:
     yield Sample(*_reflectors(make, 3, 3), name="square")
     yield Sample(*_reflectors(make, 2, 4, 2), name="batch tall")
@@ -265,12 +259,6 @@ def indefinite_systems(make: Any) -> Samples:
 @sampler("linalg_pinv.rcond_tensor")
 def pseudo_inverses_with_a_tensor(make: Any) -> Samples:
     yield Sample(make(3, 2), ad.tensor(1e-6, dtype=ad.float64), name="tall")
-
-
-@sampler("nuclear_norm.dim", "frobenius_norm.dim")
-def norms_of_matrices_along(make: Any) -> Samples:
-    yield Sample(make(3, 2), (0, 1), name="one matrix")
-    yield Sample(make(2, 3, 2), (1, 2), True, name="batch")
 
 
 @sampler("linalg_matrix_rank")

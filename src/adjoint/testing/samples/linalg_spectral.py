@@ -155,7 +155,7 @@ def sylvester_equations(make: Any) -> Samples:
     yield Sample(a + shift[0], b + shift[1], make(2, 3, 2), name="broadcast")
 
 
-@sampler("linalg_matrix_exp", "matrix_exp")
+@sampler("linalg_matrix_exp")
 def exponentials(make: Any) -> Samples:
     yield Sample(make(3, 3), name="plain")
     yield Sample(make(2, 2, 2), name="batch")
@@ -197,11 +197,6 @@ def any_norm(make: Any) -> Samples:
 @sampler("linalg_norm.ord_str")
 def any_named_norm(make: Any) -> Samples:
     yield Sample(make(2, 3), "fro", name="fro")
-
-
-@sampler("nuclear_norm")
-def nuclear(make: Any) -> Samples:
-    yield Sample(make.invertible(3, 2), name="plain")
 
 
 @sampler("linalg_cond")
@@ -253,12 +248,6 @@ def vandermonde_flipped(make: Any) -> Samples:
     yield Sample(make.like([0.0, 2.0]), 3, True, name="increasing zeros")
 
 
-@sampler("linalg_diagonal")
-def diagonals(make: Any) -> Samples:
-    yield Sample(make(2, 3, 4), name="plain")
-    yield Sample(make(3, 3), offset=1, dim1=1, dim2=0, name="dims")
-
-
 # ---- distances --------------------------------------------------------------------------------
 
 
@@ -276,13 +265,7 @@ def distances(make: Any) -> Samples:
     )
 
 
-@sampler("_euclidean_dist")
-def euclidean(make: Any) -> Samples:
-    if not make.is_complex:
-        yield Sample(make.unit(3, 2), make.unit(2, 2), name="plain")
-
-
-@sampler("pdist", "_pdist_forward")
+@sampler("_pdist_forward")
 def pair_distances(make: Any) -> Samples:
     if make.is_complex:
         return
@@ -348,7 +331,7 @@ def angles(make: Any) -> Samples:
 # --------
 
 
-@sampler("_linalg_eigh", "linalg_eigh")
+@sampler("_linalg_eigh")
 def eigenvectors(make: Any) -> Samples:
     if make.is_complex:
         return
@@ -357,7 +340,7 @@ def eigenvectors(make: Any) -> Samples:
     yield Sample(make(0, 0), name="empty", kink=True)
 
 
-@sampler("_linalg_svd", "linalg_svd")
+@sampler("_linalg_svd")
 def singular_vectors(make: Any) -> Samples:
     if make.is_complex:
         return

@@ -526,6 +526,37 @@ def texts_of_tensors(make: Make) -> Samples:
     yield Sample(make(4, 2, 3), rows, integers([4, 3]), integers([2, 1]), name="rows")
 
 
+def with_gradient(
+    log_probs: Any, targets: Any, inputs: Any, lengths: Any, blank: int, *_: Any
+) -> Any:
+    """The loss by all alignments; its gradient by how often each letter stands at each step."""
+    losses = ctc_reference(log_probs, targets, inputs, lengths, blank)
+    gradient = np.zeros(log_probs.shape)
+    for n, paths in enumerate(alignments(log_probs, targets, inputs, lengths, blank)):
+        for path, chance in paths.items():
+            for t, letter in enumerate(path):
+                gradient[t, n, letter] -= chance / sum(paths.values())
+    return losses, gradient
+
+
+@sampler("_cudnn_ctc_loss", reference=with_gradient)
+def texts_with_gradients(make: Make) -> Samples:
+    for sample in texts(make):
+        yield Sample(*sample.args[:4], *(sample.args[4:] or (0,)), False, False, name=sample.name)
+
+
+@sampler("_cudnn_ctc_loss.Tensor", reference=with_gradient)
+def texts_of_tensors_with_gradients(make: Make) -> Samples:
+    for sample in texts_of_tensors(make):
+        yield Sample(*sample.args, 0, False, False, name=sample.name)
+
+
+@sampler("_cudnn_ctc_loss")
+def impossible_texts_with_gradients(make: Make) -> Samples:
+    for sample in impossible_texts(make):
+        yield Sample(*sample.args[:4], 0, False, True, name=sample.name, kink=True)
+
+
 @sampler("ctc_loss.IntList")
 def reduced_texts(make: Make) -> Samples:
     if make.is_complex:

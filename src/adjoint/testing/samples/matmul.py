@@ -172,7 +172,7 @@ def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return product if bias is None else product + bias
 
 
-@sampler("linear", "mkldnn_linear", reference=_linear)
+@sampler("linear", reference=_linear)
 def layers(make: Any) -> Samples:
     yield Sample(make(4, 3), make(2, 3), make(2), name="plain")
     yield Sample(make(4, 3), make(2, 3), name="no bias")
@@ -183,7 +183,7 @@ def layers(make: Any) -> Samples:
     yield Sample(make(4, 0), make(2, 0), make(2), name="no features")
 
 
-@sampler("linear_backward", "mkldnn_linear_backward")
+@sampler("linear_backward")
 def layer_gradients(make: Any) -> Samples:
     mask = (True, True, True)
     yield Sample(make(4, 3), make(4, 2), make(2, 3), mask, name="plain")
@@ -195,12 +195,6 @@ def layer_input_gradients(make: Any) -> Samples:
     yield Sample((4, 3), make(4, 2), make(2, 3), name="plain")
     yield Sample((2, 2, 3), make(2, 2, 2), make(2, 3), name="batch")
     yield Sample((0, 3), make(0, 2), make(2, 3), name="empty batch")
-
-
-@sampler("mkldnn_linear_backward_weights")
-def layer_weight_gradients(make: Any) -> Samples:
-    yield Sample(make(4, 2), make(4, 3), make(2, 3), True, name="plain")
-    yield Sample(make(2, 2, 2), make(2, 2, 3), make(2, 3), True, name="batch")
 
 
 def _einsum(equation: Any, tensors: Any, path: Any = None) -> Any:

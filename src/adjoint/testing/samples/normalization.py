@@ -175,6 +175,11 @@ def batch_norm_reference(
     return y if bias is None else y + np.asarray(bias, np.float64).reshape(shape)
 
 
+@sampler("cudnn_batch_norm", reference=batch_norm_reference)
+def weighted_batch_norms(make: Make) -> Samples:
+    return (sample for sample in batch_norms(make) if sample.args[1] is not None)
+
+
 @sampler("native_batch_norm", reference=batch_norm_reference)
 def batch_norms(make: Make) -> Samples:
     if make.is_complex:
@@ -270,8 +275,24 @@ def batch_statistics(x: ad.Tensor) -> Any:
     return ad.ops.native_batch_norm(x.detach(), None, None, None, None, True, 0.1, EPS)[1:]
 
 
+def batch_norm_backward_reference(
+    grad: Any, x: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
+    save_invstd: Any, train: bool, eps: float, mask: Any,
+) -> Any:  # fmt: skip
+    """x̄ = (h - mean(h) - x̂ mean(h x̂))/σ with h = weight ȳ, or h/σ; Σ ȳ x̂; Σ ȳ."""
+    axes, shape = (0, *range(2, x.ndim)), (-1, *(1,) * (x.ndim - 2))
+    x, grad, weight = (np.asarray(a, np.float64) for a in (x, grad, weight))
+    mean = lambda a: a.mean(axes, keepdims=True)
+    middle = mean(x) if train else running_mean.reshape(shape)
+    variance = mean((x - middle) ** 2) if train else running_var.reshape(shape)
+    deviation = np.sqrt(variance + eps)
+    normal, h = (x - middle) / deviation, grad * weight.reshape(shape)
+    through = mean(h) + normal * mean(h * normal) if train else 0
+    return (h - through) / deviation, (grad * normal).sum(axes), grad.sum(axes)
+
+
 # As for layer norm: differences keep the statistics, and the derivative goes through them.
-@sampler("native_batch_norm_backward")
+@sampler("native_batch_norm_backward", reference=batch_norm_backward_reference)
 def batch_norm_backwards(make: Make) -> Samples:
     if make.is_complex:
         return

@@ -196,14 +196,6 @@ def both_extrema(make: Make) -> Iterator[Sample]:
     yield Sample(make.distinct(), dim=0, name="scalar")
 
 
-@sampler("max.other", "min.other")
-def of_two(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
-    yield Sample(make(3, 4), make(4), name="broadcast")
-    yield Sample(make(), make(2), name="scalar")
-
-
 @sampler("_tie_weights")
 def ties(make: Make) -> Iterator[Sample]:
     if not make.dtype.is_floating_point:
@@ -297,7 +289,6 @@ def norms_at_kinks(make: Make) -> Iterator[Sample]:
         yield Sample(make.like([0.0, 3.0, -3.0]), p, kink=True, name=f"ties p={p}")
 
 
-@sampler("norm.Scalar")
 def norms(make: Make) -> Iterator[Sample]:
     yield Sample(make(3, 4), name="default")
     yield Sample(make(4), 3, name="p=3")
@@ -356,12 +347,6 @@ def moments(make: Make) -> Iterator[Sample]:
     yield Sample(make(3, 4), (-2,), correction=0.5, name="half")
     yield Sample(make(2, 3, 4), (0, 2), name="two")
     yield Sample(make(4, 3).t(), None, name="transposed")
-
-
-@sampler("var", "std", "var_mean", "std_mean")
-def moments_of_all(make: Make) -> Iterator[Sample]:
-    yield Sample(make(2, 3), name="unbiased")
-    yield Sample(make(2, 3), False, name="biased")
 
 
 @sampler("var.dim", "std.dim", "var_mean.dim", "std_mean.dim")

@@ -222,62 +222,8 @@ def unshuffles(make: Make) -> Samples:
     yield Sample(make(2, 0, 4, 2), 2, name="empty")
 
 
-@sampler("channel_shuffle", "native_channel_shuffle")
+@sampler("channel_shuffle")
 def channels(make: Make) -> Samples:
     yield Sample(make(2, 6, 2), 3, name="vectors")
     yield Sample(make(1, 4, 2, 2), 2, name="images")
     yield Sample(make(0, 4, 2), 2, name="empty")
-
-
-# --- the names of vendors ------------------------------------------------------------------------
-
-
-@sampler("_grid_sampler_2d_cpu_fallback", reference=resampling.grid_sample)
-def fallback(make: Make) -> Samples:
-    if not make.is_complex:
-        yield Sample(make(1, 2, 3, 2), places(make, 1, 2, 2, 2), 0, 1, False, name="plain")
-
-
-@sampler(
-    "_grid_sampler_2d_cpu_fallback_backward",
-    reference=lambda *a: resampling.grid_sampler_backward(*a, (True, True)),
-)
-def fallback_backward(make: Make) -> Samples:
-    if not make.is_complex:
-        values = (make(1, 2, 2, 2), make(1, 2, 3, 2), places(make, 1, 2, 2, 2))
-        yield Sample(*values, 0, 1, False, name="plain")
-
-
-@sampler(
-    "cudnn_grid_sampler", reference=lambda x, grid: resampling.grid_sample(x, grid, 0, 0, True)
-)
-def cudnn(make: Make) -> Samples:
-    if not make.is_complex:
-        yield Sample(make(1, 2, 3, 2), places(make, 1, 2, 2, 2), name="plain")
-
-
-@sampler(
-    "cudnn_grid_sampler_backward",
-    reference=lambda x, grid, g: resampling.grid_sampler_backward(
-        g, x, grid, 0, 0, True, (True, True)
-    ),
-)
-def cudnn_backward(make: Make) -> Samples:
-    if not make.is_complex:
-        yield Sample(make(1, 2, 3, 2), places(make, 1, 2, 2, 2), make(1, 2, 2, 2), name="plain")
-
-
-@sampler(
-    "cudnn_affine_grid_generator",
-    reference=lambda theta, *size: resampling.affine_grid(theta, size, True),
-)
-def cudnn_maps(make: Make) -> Samples:
-    yield Sample(make(2, 2, 3), 2, 1, 3, 2, name="plain")
-
-
-@sampler(
-    "cudnn_affine_grid_generator_backward",
-    reference=lambda grad, *size: resampling.affine_grid_backward(grad, size, True),
-)
-def cudnn_maps_back(make: Make) -> Samples:
-    yield Sample(make(2, 3, 2, 2), 2, 1, 3, 2, name="plain")

@@ -56,7 +56,6 @@ def orders_with_nan(make: Make) -> Iterator[Sample]:
     "sort.stable",
     reference=lambda self, stable, dim=-1, descending=False: _sorted(self, dim, descending),
 )
-@sampler("argsort.stable")
 def stable_orders(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return

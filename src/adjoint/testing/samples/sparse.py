@@ -132,14 +132,14 @@ def values_of(make: Make) -> Samples:
 # ---- layouts ------------------------------------------------------------------------------------
 
 
-@sampler("_coalesce", "coalesce")
+@sampler("_coalesce")
 def coalesces(make: Make) -> Samples:
     yield Sample(coo(make(4)), name="sorted")
     yield Sample(coo(make(5), indices=TWICE), name="repeated")
     yield Sample(coo(make(3, 2), indices=[[2, 0, 2]], size=(3, 2)), name="hybrid")
 
 
-@sampler("_to_dense", "to_dense")
+@sampler("_to_dense")
 def to_dense(make: Make) -> Samples:
     for name, tensor in every(make):
         yield Sample(tensor, name=name)
@@ -163,7 +163,7 @@ def to_sparse_dim(make: Make) -> Samples:
     yield Sample(make(2, 3), 2, name="two")
 
 
-@sampler("_to_sparse_csr", "_to_sparse_csc", "to_sparse_csr", "to_sparse_csc")
+@sampler("_to_sparse_csr", "_to_sparse_csc")
 def to_compressed(make: Make) -> Samples:
     yield Sample(make(2, 3), name="dense")
     yield Sample(make(2, 2, 3), name="batch")
@@ -172,7 +172,7 @@ def to_compressed(make: Make) -> Samples:
     yield Sample(bsr(make(2, 2, 2)), name="bsr")
 
 
-@sampler("_to_sparse_bsr", "_to_sparse_bsc", "to_sparse_bsr", "to_sparse_bsc")
+@sampler("_to_sparse_bsr", "_to_sparse_bsc")
 def to_blocks(make: Make) -> Samples:
     yield Sample(make(2, 4), (1, 2), name="dense")
     yield Sample(coo(make(5), indices=TWICE), (3, 2), name="coo")
@@ -252,7 +252,6 @@ def softmax_backwards(make: Make) -> Samples:
 # ---- products -----------------------------------------------------------------------------------
 
 
-@sampler("_sparse_mm")
 def products(make: Make) -> Samples:
     yield Sample(coo(make(5), indices=TWICE), make(4, 2), name="coo")
     yield Sample(csr(make(4)), make(4, 2), name="csr")

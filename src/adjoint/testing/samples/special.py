@@ -136,7 +136,7 @@ def values_and_their_bells(make: Make) -> Iterator[Sample]:
         yield Sample(values, bell, name=name)
 
 
-@sampler("logit", "special_logit")
+@sampler("logit")
 def probabilities(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return
@@ -168,7 +168,7 @@ def logit_gradients(make: Make) -> Iterator[Sample]:
     yield Sample(make(3), make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
 
 
-@sampler("mvlgamma", "special_multigammaln")
+@sampler("mvlgamma")
 def multivariate(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return
@@ -183,7 +183,7 @@ def sums_of_powers(make: Make) -> Iterator[Sample]:
     yield Sample(2.5, make.positive(3), name="vector")
 
 
-@sampler("xlogy.Tensor", "special_xlogy")
+@sampler("xlogy.Tensor")
 def products_with_logarithms(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return
@@ -248,17 +248,6 @@ def far_and_near(make: Make) -> Iterator[Sample]:
         return
     yield Sample(make.like([0.1, -3.0, 8.0]), name="both sides")
     yield Sample(make.like([1e-9, 40.0, 1e4]), kink=True, name="tiny and large")
-
-
-@sampler("special_logsumexp")
-def log_sums(make: Make) -> Iterator[Sample]:
-    yield Sample(make(2, 3), (1,), name="rows")
-
-
-@sampler("special_round")
-def rounded(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make(3), kink=True, name="to integers")
 
 
 @sampler("_standard_gamma_grad")

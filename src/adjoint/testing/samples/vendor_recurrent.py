@@ -33,13 +33,6 @@ def cudnn_reference(
     return recurrent.of_input(STEPS[mode])(input, states, weight, *options, batch_first)[0]
 
 
-def miopen_reference(
-    input: Any, weight: Any, stride: int, hx: Any, cx: Any, mode: int, units: int, *rest: Any
-) -> Any:
-    """As above, without projections."""
-    return cudnn_reference(input, weight, stride, None, hx, cx, mode, units, 0, *rest)
-
-
 def layer_reference(input: Any, *args: Any) -> Any:
     """The outputs of one layer in one direction."""
     weights, (hx, cx), (reverse, _, mode, _, _, has_biases, *_) = args[:4], args[4:6], args[6:]
@@ -85,15 +78,6 @@ def cudnn_rnns(make: Make) -> Samples:
         yield Sample(*first, *rest, name=name)
 
 
-@sampler("miopen_rnn", reference=miopen_reference)
-def miopen_rnns(make: Make) -> Samples:
-    if make.is_complex:
-        return
-    for name in ("lstm", "gru, lengths"):
-        (x, params, stride, _, hx, cx), (mode, units, _, *rest) = cudnn(make, **CASES[name])
-        yield Sample(x, params, stride, hx, cx, mode, units, *rest, name=name)
-
-
 def results(make: Make, first: list[Any], rest: list[Any], mask: tuple[bool, ...]) -> list[Any]:
     """Arguments of `_cudnn_rnn_backward`; the output and what was reserved are numbers."""
     with ad.no_grad():
@@ -112,14 +96,6 @@ def cudnn_rnn_backwards(make: Make) -> Samples:
         yield Sample(*results(make, *cudnn(make, **CASES[name]), mask), name=name)
     args = results(make, *cudnn(make, 2), (True, False, False, False))
     yield Sample(*args[:7], None, args[8], None, *args[10:], name="of h, for the input alone")
-
-
-@sampler("miopen_rnn_backward")
-def miopen_rnn_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
-    args = results(make, *cudnn(make, 2), (True,) * 4)
-    yield Sample(*args[:12], *args[13:], name="lstm")
 
 
 @sampler("_cudnn_rnn_flatten_weight")
