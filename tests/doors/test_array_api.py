@@ -15,8 +15,8 @@ import pytest
 
 import adjoint as ad
 from adjoint import array_api as xp
-from adjoint.array_api.rows import TABLE
 from adjoint.doors import read
+from adjoint.doors.array_api.rows import TABLE
 from tests import DATA
 
 STANDARD = DATA / "array_api_2024_12.txt"

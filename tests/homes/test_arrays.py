@@ -26,7 +26,7 @@ import scipy.stats
 import adjoint as ad
 import adjoint.numpy as door
 from adjoint.core.errors import GradError
-from adjoint.numpy import reading
+from adjoint.doors.numpy import reading
 from tests import numpy_idioms
 from tests.doors import test_numpy
 from tests.doors.test_numpy import ARRAYS, CASES, THEIRS

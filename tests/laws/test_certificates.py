@@ -14,7 +14,7 @@ import pytest
 
 from adjoint import distributions
 from adjoint.core.errors import ArgumentError, TableError
-from adjoint.numpy import reading
+from adjoint.doors.numpy import reading
 from adjoint.table import TABLE
 from adjoint.testing.certificates import (
     definitions,

@@ -29,7 +29,7 @@ from tests import SOURCE
 # Each rule, sample and function there is about one operator, which its messages name.
 OF_ONE_OPERATOR = frozenset((
     "table", "kernels", "formulas", "shapes", "batching", "decompositions", "testing", "nn",
-    "checks", "masked.py", "numpy", "array_api", "lax.py", "keys.py", "signal", "sparse.py",
+    "checks", "masked.py", "doors", "numpy", "keys.py", "signal", "sparse.py",
 ))  # fmt: skip
 # Functions that make a node or call an operator: writing `rewriter.call("reshape.default", x)`
 # is using an operator, not knowing a fact about it.

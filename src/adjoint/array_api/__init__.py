@@ -15,10 +15,6 @@ import math as _math
 
 from adjoint._version import __version__
 from adjoint.array_api import fft, linalg
-from adjoint.array_api.adapters import result_type
-from adjoint.array_api.inspection import __array_namespace_info__, can_cast, finfo, iinfo, isdtype
-from adjoint.array_api.operators import standard_operators
-from adjoint.array_api.rows import functions as _functions
 from adjoint.core.dtypes import bool_ as bool
 from adjoint.core.dtypes import (
     complex64,
@@ -34,15 +30,19 @@ from adjoint.core.dtypes import (
     uint32,
     uint64,
 )
+from adjoint.doors.array_api.adapters import result_type
+from adjoint.doors.array_api.inspection import (
+    __array_namespace_info__,
+    can_cast,
+    finfo,
+    iinfo,
+    isdtype,
+)
+from adjoint.doors.array_api.operators import standard_operators
+from adjoint.doors.array_api.rows import functions as _functions
 from adjoint.numpy import special  # where SciPy looks for what the standard has not: xp.special
 
 e, inf, nan, newaxis, pi = _math.e, _math.inf, _math.nan, None, _math.pi
 __array_api_version__ = "2024.12"
 
-_PARTS = ("adapters", "inspection", "operators", "rows")  # files of this package, not of its users
-
-__getattr__, _names = _functions(globals(), "")
-
-
-def __dir__() -> list[str]:
-    return [name for name in _names() if name not in _PARTS]
+__getattr__, __dir__ = _functions(globals(), "")

@@ -1,5 +1,5 @@
 """The standard's Fourier transforms: rows of functions.txt."""
 
-from adjoint.array_api.rows import functions as _functions
+from adjoint.doors.array_api.rows import functions as _functions
 
 __getattr__, __dir__ = _functions(globals(), "fft")

@@ -110,7 +110,7 @@ class DoorRow:
 def read(path: str) -> dict[str, dict[str, DoorRow]]:
     """The rows of a table by section and name.
 
-    >>> from adjoint.array_api.rows import TABLE
+    >>> from adjoint.doors.array_api.rows import TABLE
     >>> read(TABLE)["linalg"]["det"].expression
     'linalg_det(x)'
     """

@@ -2,8 +2,8 @@
 
 An array holds a tensor, plain or of any transform, and its home is above all others: operators run
 on the tensors, and what they return is dressed as arrays again. What is NumPy's about an array, its
-methods and operators, is put on the class by `adjoint.numpy` (numpy/methods.py). Here is what a
-write to an array means.
+methods and operators, is put on the class by doors/numpy/methods.py. Here is what a write to an
+array means.
 
 Note [Writes to arrays]. NumPy's programs write to arrays whenever they like: to arguments, to what
 a derivative needs later, through one of several views. So arrays that share memory share a

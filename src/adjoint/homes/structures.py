@@ -203,7 +203,7 @@ class DressedTensor(PackedTensor):
         try:
             return float(self.value)
         except AdjointError as error:  # NumPy asks for numbers when it writes to its own arrays
-            buffered = imported("adjoint.numpy.refusals").of_written()
+            buffered = imported("adjoint.doors.numpy.refusals").of_written()
             raise (GradError(buffered) if buffered else error) from None
 
     def fitted(self, grad: Any) -> Any:

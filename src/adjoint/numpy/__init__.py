@@ -8,8 +8,8 @@
     array([ 0.90929743, -0.7568025 ])
 
 Names, keywords and dtypes are NumPy's: numbers are float64, whatever `ad.set_default_dtype` says,
-and `float32 + int64` is float64. Results are tensors. Each name is a row of `names.txt`; the same
-rows answer when NumPy's own functions are called with tensors (protocol.py).
+and `float32 + int64` is float64. Results are tensors. Each name is a row of doors/numpy/names.txt;
+the same rows answer when NumPy's own functions are called with tensors (protocol.py there).
 """
 
 from __future__ import annotations
@@ -23,10 +23,9 @@ from adjoint.absent import absent
 from adjoint.core.dtypes import bfloat16
 from adjoint.core.errors import MissingOperator
 from adjoint.core.importing import imported
+from adjoint.doors.numpy import reading
+from adjoint.doors.numpy.ufuncs import Ufunc as ufunc  # noqa: N813 - NumPy spells it so
 from adjoint.homes.arrays import ndarray as ndarray
-from adjoint.numpy import methods as _methods
-from adjoint.numpy import reading
-from adjoint.numpy.ufuncs import Ufunc as ufunc  # noqa: N813 - NumPy spells it so
 
 _MODULES = ("fft", "linalg", "random", "special")
 _BRACKETS = ("c_", "mgrid", "ogrid", "r_")
@@ -37,7 +36,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return imported(f"adjoint.numpy.{name}")
     if name in _BRACKETS:
-        return getattr(imported("adjoint.numpy.functions.grids"), name)
+        return getattr(imported("adjoint.doors.numpy.functions.grids"), name)
     if name in reading.TABLES[""]:
         found = reading.function("", name)
     elif name in _OLD:

@@ -5,6 +5,6 @@
 array([1.+0.j, 1.+0.j])
 """
 
-from adjoint.numpy import reading
+from adjoint.doors.numpy import reading
 
 __getattr__, __dir__ = reading.door(globals(), "fft")

@@ -6,6 +6,6 @@ array(5.)
 """
 
 from adjoint.core.errors import LinAlgError as LinAlgError
-from adjoint.numpy import reading
+from adjoint.doors.numpy import reading
 
 __getattr__, __dir__ = reading.door(globals(), "linalg")

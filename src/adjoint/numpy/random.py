@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from adjoint.doors import with_signature
+from adjoint.doors.numpy.conversion import array_or_refuse
+from adjoint.doors.numpy.words import made
 from adjoint.homes.arrays import array_of
-from adjoint.numpy.conversion import array_or_refuse
-from adjoint.numpy.words import made
 
 
 class Source:

@@ -5,6 +5,6 @@
 array([0.69314718])
 """
 
-from adjoint.numpy import reading
+from adjoint.doors.numpy import reading
 
 __getattr__, __dir__ = reading.door(globals(), "special")

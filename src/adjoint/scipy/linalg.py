@@ -7,6 +7,6 @@ tensor([[0.2500, 0.2000],
         [0.2000, 0.1667]])
 """
 
-from adjoint.numpy import reading
+from adjoint.doors.numpy import reading
 
 __getattr__, __dir__ = reading.door(globals(), "scipy_linalg")

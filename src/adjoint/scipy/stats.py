@@ -25,8 +25,8 @@ from scipy.stats import rv_continuous, rv_discrete
 from adjoint.absent import absent
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.doors import ad
-from adjoint.numpy.conversion import Array, Float, floating
-from adjoint.scipy import laws
+from adjoint.doors.numpy.conversion import Array, Float, floating
+from adjoint.doors.scipy import laws
 from adjoint.tensor.tensor import Tensor
 
 # Of each function: whether it is taken of a probability; what it is below, and above the support.

@@ -20,7 +20,7 @@ from typing import Any
 
 from adjoint.core.importing import imported
 from adjoint.core.records import structure
-from adjoint.numpy.ufuncs import Ufunc
+from adjoint.doors.numpy.ufuncs import Ufunc
 from adjoint.ops.operator import Operator, Packet, exists, packet
 from adjoint.ops.signatures import MAY_BE_LEFT_OUT, Annotation
 from adjoint.stubs import operators

@@ -715,19 +715,19 @@ class Tensor:
 
 def _join_numpy() -> None:
     """Let tensors answer NumPy's protocols, by the table of names, when NumPy first asks."""
-    protocol = imported("adjoint.numpy.protocol")
+    protocol = imported("adjoint.doors.numpy.protocol")
     Tensor.__array_ufunc__ = protocol.array_ufunc  # type: ignore[method-assign]
     Tensor.__array_function__ = protocol.array_function  # type: ignore[method-assign]
 
 
 def leaving(what: str, transform: str) -> str:
     """The message for a value that would silently become a constant."""
-    return imported("adjoint.numpy.refusals").of_number(what, transform)
+    return imported("adjoint.doors.numpy.refusals").of_number(what, transform)
 
 
 def no_array(why: str) -> str:
     """The message where NumPy asks for an array, and there is none."""
-    return imported("adjoint.numpy.refusals").of_array(why)
+    return imported("adjoint.doors.numpy.refusals").of_array(why)
 
 
 def make(value: Any, edge: Any = None) -> Tensor:

@@ -187,7 +187,7 @@ _DOUBLES = {float64: Number(float), complex128: Number(complex)}
 
 def argument_of(tensor: Any) -> Any:
     """A tensor as an array that is the caller's: what is written to it is written to the tensor."""
-    imported("adjoint.numpy.methods")
+    imported("adjoint.doors.numpy.methods")
     made = array_of(tensor)
     Memory(tensor, held=False, fixed=True).join(made, ())
     return made
@@ -198,7 +198,7 @@ def dress_of(leaves: Sequence[Any], *, numbers: bool = False) -> Dress:
     makes = [_make(leaf, numbers) for leaf in leaves]
     if not any(makes):
         return PLAIN
-    imported("adjoint.numpy.methods")  # what is NumPy's about arrays
+    imported("adjoint.doors.numpy.methods")  # what is NumPy's about arrays
     if any(isinstance(leaf, ndarray) for leaf in leaves):
         return Dress(makes, result_of)
     return Dress(makes, _number if any(type(leaf) is HeldNumber for leaf in leaves) else None)

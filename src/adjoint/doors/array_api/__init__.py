@@ -1,0 +1,1 @@
+"""The door to the Python array API standard: a table, adapters, dtypes, Python's operators."""

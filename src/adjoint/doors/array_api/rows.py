@@ -1,0 +1,26 @@
+"""Where the rows of the standard's functions are, and what their words mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from adjoint.doors import door, read
+from adjoint.doors.array_api.adapters import WORDS
+
+TABLE = os.path.join(os.path.dirname(__file__), "functions.txt")
+
+
+def functions(
+    module: dict[str, Any], section: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a module of the standard."""
+    return door(module, TABLE, section, WORDS)
+
+
+@cache
+def function(name: str) -> Callable[..., Any]:
+    """The standard's function of that name."""
+    return read(TABLE)[""][name].function("adjoint.array_api", WORDS)
