@@ -32,7 +32,7 @@ def remembered(function: Callable[[Owner], Answer]) -> Callable[[Owner], Answer]
 class cached_property(Generic[Answer]):  # noqa: N801 - as that of functools
     """A property computed once for each object; threads that ask at the same time each compute it.
 
-    functools.cached_property has a lock in Python 3.11; a forked child finds it locked if another
+    The standard library's one has a lock in Python 3.11; a forked child finds it locked if another
     thread of the parent held it.
 
     >>> class Circle:
