@@ -69,7 +69,7 @@ def test_infinities_saturate_gates_and_nan_stays() -> None:
 
 
 def test_without_native_code_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native.kernels, "ready", lambda *_: None)
+    monkeypatch.setattr(native.loading, "ready", lambda *_: None)
     gates, hx, cx, w_hh = layer(2, 2, np.float64)
     assert native.lstm(gates, hx, cx, w_hh, None, False) is None
     cells = np.zeros((3, 2, 2))

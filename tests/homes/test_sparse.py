@@ -483,7 +483,7 @@ def test_native_products_equal_those_without_native_code(
         return [product, kernels.sample(rows, columns, left, right)]
 
     found = both()
-    monkeypatch.setattr(native.kernels, "ready", lambda *_: None)
+    monkeypatch.setattr(native.loading, "ready", lambda *_: None)
     for got, expected in zip(found, both(), strict=True):
         assert got.dtype == expected.dtype == dtype
         assert np.allclose(got, expected, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-3)

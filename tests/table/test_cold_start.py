@@ -42,12 +42,13 @@ print(len(PREPARED._added), [m for m in ("yaml", "scipy") if m in sys.modules])
 REFUSING = """
 import adjoint
 from adjoint.table import formula
-from adjoint.tensor import recording, reverse
+from adjoint.calls import recording, reverse
 
 def refuse(*_):
     raise SystemExit("not prepared")
 
-adjoint.table.load = formula.expression = recording.Writer.__init__ = reverse._lines = refuse
+adjoint.table.load = formula.expression = refuse
+recording.FunctionWriter.__init__ = reverse._lines = refuse
 """
 NOTHING_NEW = "0 []"
 
@@ -203,7 +204,7 @@ def test_an_edited_module_that_writes_functions_takes_effect_at_once(
     package: Path, empty: Path
 ) -> None:
     here = {"PYTHONPATH": str(package)}
-    writer = package / "adjoint" / "tensor" / "recording.py"
+    writer = package / "adjoint" / "calls" / "recording.py"
     text = writer.read_text()
     assert '"return {self._named(self._outs())}"' in text
     writer.write_text(text.replace('"return {self._named(self._outs())}"', '"return 5"'))
@@ -212,7 +213,7 @@ def test_an_edited_module_that_writes_functions_takes_effect_at_once(
 
 def test_modules_edited_while_a_process_runs_are_not_mixed(package: Path, empty: Path) -> None:
     here = {"PYTHONPATH": str(package)}
-    writer = package / "adjoint" / "tensor" / "recording.py"
+    writer = package / "adjoint" / "calls" / "recording.py"
     edit = f"import adjoint as ad, os; os.utime({str(writer)!r}); ad.ones(3).tanh()"
     before = prepared_file(empty).read_bytes()
     run(edit, empty, **here)

@@ -185,7 +185,7 @@ def test_the_check_can_be_switched_off_and_explained() -> None:
     x = leaf(0.5)
     apart(by_turns(first, second), x, determinism_check="none").sum().backward()
     y = apart(by_turns(first, second), x, debug=True)
-    with pytest.raises(RuntimeError, match=r"test_checkpoint\.py:\d+"):
+    with pytest.raises(RuntimeError, match=r"test_checkpoints\.py:\d+"):
         y.sum().backward()
     with set_checkpoint_debug_enabled(True):
         y = apart(by_turns(first, second), x)

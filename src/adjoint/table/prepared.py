@@ -27,7 +27,8 @@ import numpy as np
 from adjoint.core import cachedir
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_WRITERS = ("core", "table", "ops", "tensor")  # folders of the modules that read and write
+# folders of the modules that read rows and write functions
+_WRITERS = ("core", "table", "ops", "tensor", "tape", "homes", "calls")
 _MOST = 2 * 2**20  # largest file, in bytes: a quick start must not read much
 
 
