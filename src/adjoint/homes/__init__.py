@@ -1,1 +1,1 @@
-"""Where tensors live that are not plain: transforms, limits, meta, sparse, subclasses, arrays."""
+"""Homes of tensors that are not plain: transforms, limits, meta, sparse, subclasses, arrays."""

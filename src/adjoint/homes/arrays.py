@@ -7,8 +7,8 @@ array means.
 
 Note [Writes to arrays]. NumPy's programs write to arrays whenever they like: to arguments, to what
 a derivative needs later, through one of several views. So arrays that share memory share a
-`Memory`. Before a write its tensor is cloned if anyone else may hold its values, the tape above
-all, and each array is made the view of the clone that it was of the old tensor. Nobody notices: the
+`Memory`. Before a write its tensor is cloned if anyone else, such as the tape, may hold its values,
+and each array becomes the same view of the clone that it was of the old tensor. Nobody notices: the
 clone has the same history. An array that was never written to and has no views needs no `Memory`.
 
 Note [Elements are numbers]. `x[0]`, a sum and what functions return for numbers is a `number`: an
@@ -33,21 +33,21 @@ from adjoint.tensor.tensor import Tensor, make
 
 
 class Memory:
-    """What arrays that share memory have in common: Note [Writes to arrays]."""
+    """The tensor behind arrays that share memory: Note [Writes to arrays]."""
 
     __slots__ = ("__weakref__", "fixed", "held", "members", "mirrors", "source", "tensor")
 
     def __init__(self, tensor: Any, *, held: bool = True, fixed: bool = False) -> None:
-        self.tensor = tensor  # the whole, of which each member is a view by its path
-        self.held = held  # whether someone else may hold its values
-        self.fixed = fixed  # whether it is the caller's, who is to see what is written
+        self.tensor = tensor  # the whole; each member is a view of it by its path
+        self.held = held  # whether anyone else may hold its values
+        self.fixed = fixed  # whether it is the caller's, who must see writes
         self.members: list[weakref.ref[ndarray]] = []
-        # reversed arrays are copies of others: these, and the one that this is a copy of
+        # a reversed array is a copy of another: the copies of this one, and the array it copies
         self.mirrors: list[weakref.ref[Memory]] = []
         self.source: tuple[ndarray, list[int]] | None = None  # (array, its reversed dimensions)
 
     def join(self, array: ndarray, path: tuple[paths.Step, ...]) -> None:
-        """Count an array among the members."""
+        """Add an array to the members."""
         array.memory, array.path = self, path
         members = self.members
         members.append(weakref.ref(array))
@@ -55,20 +55,21 @@ class Memory:
             members[:] = [m for m in members if m() is not None]
 
     def is_shared(self) -> bool:
-        """Whether a write to one array has to reach others."""
+        """Whether a write to one array must reach others."""
         living = [m for m in self.members if m() is not None]
         mirrored = any(m() is not None for m in self.mirrors)
         return self.fixed or len(living) > 1 or mirrored or self.source is not None
 
     def move(self) -> None:
-        """Go on with a copy of the tensor, which nobody else holds. Of one that stands for what is
-        near a kink a write reaches the value alone, so the copy is an ordinary tensor."""
+        """Continue with a copy of the tensor, which nobody else holds. A write to a tensor near a
+        kink reaches the value alone, so the copy is an ordinary tensor.
+        """
         with enable_grad():
             self.become(packet("_ordinary")(self.tensor))
         self.held = False
 
     def become(self, tensor: Any) -> None:
-        """Go on with another tensor of the same values."""
+        """Continue with another tensor of the same values."""
         self.tensor = tensor
         for member in [m() for m in self.members]:
             if member is not None:
@@ -141,17 +142,17 @@ class ndarray(DressedTensor):  # noqa: N801 - NumPy spells it so
     (array(0.81649658), tensor(1., dtype=ad.float64))
     """
 
-    # Most arrays have their tensor alone; what is said here on the class is made quickest.
+    # Most arrays have only their tensor: defaults on the class cost nothing.
     class_home = home = ARRAYS
     extra = None
-    memory: Memory | None = None  # None: none is shared, and nothing was ever written
-    path: tuple[paths.Step, ...] = ()  # how it views the tensor of its memory
+    memory: Memory | None = None  # None: not shared, and never written to
+    path: tuple[paths.Step, ...] = ()  # its path from the tensor of its memory
 
     def __new__(cls, *args: Any, **keywords: Any) -> Any:
         raise TypeError("arrays are made by adjoint.numpy.array, zeros, …, not by their class")
 
     def undressed(self) -> Any:
-        """The tensor, for someone who may keep it."""
+        """The tensor, for a caller that may keep it."""
         if self.memory is not None:
             self.memory.held = True
         return self.value
@@ -161,15 +162,15 @@ class ndarray(DressedTensor):  # noqa: N801 - NumPy spells it so
         return like(self, values)
 
     def shared(self) -> Memory:
-        """The memory of the array, from now on perhaps shared with others."""
+        """The memory of the array, made now if necessary, to be shared with other arrays."""
         if self.memory is None:
             Memory(self.value).join(self, ())
         assert self.memory is not None
         return self.memory
 
     def stored_as(self) -> Any:
-        """An array of NumPy's own that is stored as NumPy would store this one; its numbers mean
-        nothing. None where this one is stored so itself.
+        """A NumPy array with the strides that NumPy would give this one; its numbers mean nothing.
+        None if this array has these strides itself.
         """
         memory = self.memory
         if memory is None or memory.source is None:
@@ -191,7 +192,7 @@ class ndarray(DressedTensor):  # noqa: N801 - NumPy spells it so
         memory.changed(by)
 
     def replace(self, result: Any) -> None:
-        """Take a new tensor for all elements, which nobody else will write to."""
+        """Replace all elements by a new tensor, to which nobody else will write."""
         memory = self.memory
         if memory is None:
             self.value = result
@@ -230,7 +231,7 @@ class ndarray(DressedTensor):  # noqa: N801 - NumPy spells it so
 
 
 class number(ndarray):  # noqa: N801 - as ndarray
-    """An element of an array, or what a function of arrays gives for one: it never changes."""
+    """An element of an array, or a function's result without dimensions: it never changes."""
 
 
 def array_of(tensor: Any) -> Any:
@@ -248,25 +249,25 @@ def number_of(tensor: Any) -> Any:
 
 
 def result_of(tensor: Any) -> Any:
-    """What a function of arrays returns: without dimensions it is a number."""
+    """The result of a function of arrays: an array, or a number if it has no dimensions."""
     made = object.__new__(ndarray if tensor.ndim else number)
     made.value = tensor
     return made
 
 
 def like(array: Any, tensor: Any) -> Any:
-    """A tensor as an array or a number, whatever the other is."""
+    """A tensor as an array or a number, the same kind as `array`."""
     return number_of(tensor) if type(array) is number and not tensor.ndim else array_of(tensor)
 
 
 def text(array: Any) -> str:
-    """The text of an array, as NumPy writes it where the values are known."""
+    """The text of an array; NumPy's text if the values are known."""
     tensor = array.value
     return repr(tensor.value) if tensor.home is None else repr(tensor)
 
 
 class Operands:
-    """The arrays among the arguments of a call, which goes on with their tensors."""
+    """The arrays among the arguments of a call; the operator runs on their tensors."""
 
     __slots__ = ("arrays",)
 
@@ -290,7 +291,9 @@ class Operands:
     def arrays_of(
         self, found: Any, *, views: bool = False, dress: Callable[[Any], Any] = result_of
     ) -> Any:
-        """Results as arrays, by `dress`; `views`: those that share memory do so in NumPy, too."""
+        """Results as arrays, by `dress`; `views`: results that share memory would share it in
+        NumPy, too.
+        """
         if isinstance(found, Tensor):
             return self._array(found, views, dress)
         if isinstance(found, (list, tuple)):
@@ -311,7 +314,9 @@ class Operands:
 
 
 def _shares_in_numpy(found: Any, array: Any) -> bool:
-    """Whether a view of a reversed array's copy is one of the array, too, in NumPy."""
+    """Whether NumPy's result would share memory with an array, although a reversed array is a copy
+    here.
+    """
     layout = array.stored_as()
     if layout is None or found is array.value:
         return True
@@ -329,7 +334,7 @@ def _shares(found: Any, tensor: Any) -> bool:
 
 
 def may_be_kept(tensor: Any) -> bool:
-    """Whether a tape has recorded how a tensor was computed, and may hold what it is made of."""
+    """Whether a tape has recorded how a tensor was computed, and may hold its memory."""
     while isinstance(tensor, Tensor):
         if tensor.edge is not None:
             return True

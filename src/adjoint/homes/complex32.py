@@ -2,7 +2,7 @@
 
 Such a tensor holds one of complex64 whose parts are numbers of float16. Operators run on that, in
 complex64, and results are rounded at the end: to complex32 where PyTorch's promotion says so, the
-real ones to float16. Few operators of PyTorch take complex32 on a CPU; here all do.
+real ones to float16. Few of PyTorch's operators take complex32 on a CPU; here all do.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class HalfTensor(PackedTensor):
         return complex32
 
     def holding(self, values: Any) -> Any:
-        """The same numbers rounded."""
+        """A complex32 tensor of these numbers, rounded."""
         return half_of(values)
 
     def fitted(self, grad: Any) -> Any:

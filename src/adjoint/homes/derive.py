@@ -1,8 +1,8 @@
-"""The missing mode of a row, derived from the one that is written.
+"""The missing mode of a row, derived from the mode that is written.
 
 A row's derivative is a linear map J at a point. Its reverse formula applies Jᴴ, its forward formula
-J. Either is the transpose of the other, and the tape can transpose a linear function: run it on a
-variable of which only the shape matters, and pull a cotangent back through the operators it ran.
+J. Each is the transpose of the other, and the tape can transpose a linear function: run it on a
+variable of which only the shape matters, and pull a cotangent back through the operators that ran.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]
         given = iter(variables)
         return [*map(dense, linear(*[None if t is None else next(given) for t in like]))], None
 
-    # tensors that came from a kink are pairs, which the tape of one tensor would tear apart
+    # tensors from a kink are pairs, which a tape of single tensors would separate
     pairs = any(is_limit(t) for t in (*like, *cotangents) if t is not None)
     _, pull = pullback_on(GradLevel(), run, zeros) if pairs else pullback(run, zeros)
     found = iter(pull.passed(cotangents, retain=False))
@@ -47,7 +47,7 @@ def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]
 
 @remembered
 def _functions(row: Row) -> dict[str, tuple[Callable[..., Any], tuple[str, ...], bool]]:
-    """By symbol: the formulas of a row, compiled, their parameters, and whether to widen these."""
+    """Compiled formulas of a row by symbol: (function, parameters, whether to widen arguments)."""
     return {}
 
 
@@ -79,10 +79,10 @@ def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> An
 
 
 def _together(row: Row, scope: dict[str, Any]) -> dict[str, Any]:
-    """The scope with the operands in the dtype that the row computed in.
+    """The scope with the operands in the dtype in which the row computed.
 
-    The derivative is that of what was computed: a float32 scalar beside a float16 vector was
-    rounded to float16 first, and may be equal to an element of it only because of that.
+    Derivatives belong to the computation that ran: a float32 scalar next to a float16 vector was
+    rounded to float16 first, and may equal an element of it only because of that.
     """
     given = {n: scope[n] for n in row.promoted_tensors if isinstance(scope.get(n), Tensor)}
     dtypes = [t.dtype for t in given.values()]
@@ -97,7 +97,7 @@ def _together(row: Row, scope: dict[str, Any]) -> dict[str, Any]:
 
 
 def in_dtype(tensor: Any, common: DType) -> Any:
-    """A tensor as precise as a dtype; a real one stays real."""
+    """A tensor in the precision of a dtype; a real tensor stays real."""
     return tensor.to(common if tensor.is_complex() else common.to_real())
 
 
@@ -213,7 +213,9 @@ def reverse_from_forward(row: Row, scope: dict[str, Any], grad: Any, needs: Any)
 def forward_all(
     row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
 ) -> list[Any]:
-    """The tangent of each output, by the row's forward formulas or derived from reverse ones."""
+    """The tangent of each output, by the row's forward formulas or derived from its reverse
+    ones.
+    """
     by_output = {f.output: f for f in row.forward}
     if not by_output:
         return forward_from_reverse(row, scope, tangents, results)
@@ -273,14 +275,14 @@ def _without(row: Row, entry: ForwardFormula, absent: frozenset[str]) -> Forward
 
 
 def materialised(primal: Any, tangent: Any) -> Any:
-    """A tangent that is there: zeros for one that is absent."""
+    """The tangent, or zeros if it is absent."""
     if isinstance(primal, (list, tuple)):
         return [
             materialised(p, t) for p, t in zip(primal, tangent or [None] * len(primal), strict=True)
         ]
     if tangent is not None or primal is None:
         return tangent
-    return operators.packet("zeros_like")(primal.detach())  # of integers too: x / count has both
+    return operators.packet("zeros_like")(primal.detach())  # for integers, too: x / count has both
 
 
 # -- forward formulas that are words ---------------------------------------------------------------
@@ -289,9 +291,9 @@ def materialised(primal: Any, tangent: Any) -> Any:
 def _linear(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> Any:
     """The operator itself, applied to the tangents.
 
-    Where some are absent, an elementwise operator gives the terms of the others by their reverse
-    formulas, and a term that is a tangent as it came is that tangent; only operators that join
-    or write over elements get zeros in the place of what is absent.
+    Where some are absent, an elementwise operator computes only the terms of the others by their
+    reverse formulas, and a term that equals a tangent is that tangent itself; only operators that
+    concatenate or overwrite elements get zeros for absent tangents.
     """
     steep = [a for a in row.differentiable if a.name not in row.flat]
     present = [a.name for a in steep if tangents.get(a.name) is not None]
@@ -325,14 +327,14 @@ def _multilinear(
 
 
 def _call(row: Row, scope: dict[str, Any]) -> Any:
-    """The operator on values of its arguments; of one that writes, the one that does not."""
+    """Run the operator on values of its arguments; for one that writes, its functional form."""
     name = row.schema.name.removesuffix("_") if row.schema.replaces else row.schema.name
     values = [scope[n] for n in row.schema.names]
     return operators.operator(name, row.schema.overload).call(values)
 
 
 def _gather(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> Any:
-    """The elements of the tangent at the places that the operator chose, its result `indices`."""
+    """The elements of the tangent at the places that the operator chose: its result `indices`."""
     tangent = tangents[row.differentiable[0].name]
     indices, dim = results[result_names(row)["indices"]], scope["dim"]
     if tangent.ndim == 0:
@@ -366,7 +368,9 @@ def _element_wise(
 
 @remembered
 def _slopes(row: Row) -> list[tuple[str, str, Reverse, Reverse]]:
-    """Inputs with a slope: the name, its formula's symbol, the formula, and the one for reals."""
+    """For each input with a slope: its name, the symbol of its formula, the formula, that for
+    reals.
+    """
     return [
         (
             entry.inputs[0],

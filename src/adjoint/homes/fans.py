@@ -1,15 +1,15 @@
-"""Tensors that stand for a fan: one computation at several matrices A + tD beside each other.
+"""Tensors that stand for a fan: one computation at several matrices A + tD at once.
 
 Where eigenvalues or singular values are close together, derivatives of the vectors are large and
 cancel only in the end: Note [Repeated values] in kernels/linalg/clusters.py. So the factors of such
-a matrix are tensors of `FANS`. Such a tensor shows what was computed at A (t = 0); beside it is a
-`Fan`, one tensor with what is computed for every t, which has one more dimension in front. An
+a matrix are tensors of `FANS`. Such a tensor shows the value computed at A (t = 0); its companion
+is a `Fan`, one tensor with the values for every t, which has one more dimension in front. An
 operator runs on the value, and once more on the whole fan, as under vmap. The tensors of a fan are
 ordinary ones, which any transform differentiates.
-  * A tensor that meets one of `FANS` is spread over the fan, and its gradient is the limit, for
-    t → 0, of the gradients that come from the fan (`_spread_over_fan`, `_limit_of_fan`). In
-    between, gradients of different t never meet.
-  * What leaves a transform is the limit of a derivative; a value is that at A itself.
+  * An ordinary tensor combined with one of `FANS` is spread over the fan, and its gradient is the
+    limit, for t → 0, of the gradients that come from the fan (`_spread_over_fan`, `_limit_of_fan`).
+    In between, gradients of different t never meet.
+  * A derivative leaves a transform as the limit for t → 0, a value as the value at A.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from adjoint.tensor.nodes import Leaf, wrote
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.tensor.views import has_living_views
 
-# Runs a function on tensors, those with one more dimension in front where the second argument says
-# so: vmap, which `_wiring.py` gives.
+# Maps a function over the first dimension of the tensors that the second argument marks: vmap, set
+# by `_wiring.py`.
 mapped: Any = None
 
 
 class Fan(NamedTuple):
-    """What stands beside a tensor of `FANS`."""
+    """The companion of a tensor of `FANS`."""
 
-    values: Any  # a tensor: what is computed for each t
-    repeated: bool  # whether values at t = 0 are equal, so that derivatives do not exist there
+    values: Any  # a tensor: the values for each t
+    repeated: bool  # whether values at t = 0 are equal, so that no derivatives exist there
 
 
 # ---- where fans begin ---------------------------------------------------------------------------
 
 
 def fan_out(op: Operator, values: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`outs`, factors of a matrix; as tensors of `FANS` if there is a cluster."""
+    """The factors `outs` of a matrix; as tensors of `FANS` if it has a cluster."""
     order = order_ahead() + (outs[0].edge is not None and not current().orders)
     repeated, near = _clusters(op.row, values, outs, order)
     if repeated is None:
@@ -63,7 +63,7 @@ def fan_out(op: Operator, values: tuple[Any, ...], outs: tuple[Any, ...]) -> tup
 def _clusters(
     row: Row, values: Sequence[Any], outs: Sequence[Any], order: int
 ) -> tuple[bool | None, float]:
-    """Whether values repeat, None if they are not even close; and what counted as close."""
+    """Whether values repeat (None: they are not even close), and the closeness that was used."""
     arrays = [v.value if isinstance(v, Tensor) else v for v in (*values, *outs)]
     near = closeness(outs[0].value.size, order)
     found = _finder(row)(*arrays, near)
@@ -91,14 +91,14 @@ def _factors(
 
 
 def _stands_for(out: Any, values: Any) -> bool:
-    """Whether a result has others beside it: pivots have none, nor has what stands for no Q."""
+    """Whether a factor has values for each t: pivots have none, nor has an empty stand-in for Q."""
     if values is None or not out.is_differentiable_dtype():
         return False
     return bool(out.shape == values.shape[1:])
 
 
 def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
-    """The factors of a matrix for another interpreter's way to run an operator."""
+    """The factors of a matrix, where another interpreter runs operators by `run`."""
     with at_kinks(EXACT):
         outs = op.call([make(v.value) if isinstance(v, Tensor) else v for v in values])
     repeated, near = _clusters(op.row, values, outs, order_ahead() + 1)
@@ -117,7 +117,7 @@ def is_wanted(op: Operator) -> bool:
 
 
 class Fans(Home):
-    """Runs operators on tensors that stand for a fan."""
+    """Runs operators on tensors that stand for a fan: on the value and on the whole fan."""
 
     height = Height.FAN
     name = "a derivative beside repeated values"
@@ -131,7 +131,7 @@ class Fans(Home):
     def fan_for(self, value: Any, values: Any, repeated: bool) -> Any:
         """A tensor that shows an array and stands for a fan."""
         edge = None
-        if values.edge is not None:  # without a tangent, whose limit may come to exist only later
+        if values.edge is not None:  # without a tangent: its limit may exist only later
             recorded = make(values.value, edge=values.edge)
             edge = packet("_fan_at_point")(recorded, repeated).edge
         tensor = new_tensor(self, value, edge)
@@ -154,14 +154,14 @@ class Fans(Home):
         if not _is_differentiable(exact):
             return exact
         result = self._of_fan(op.call, values, exact)
-        if op.schema.is_view:  # a write to one would not reach what is near the other
+        if op.schema.is_view:  # a write to one would not reach the fan of the other
             for tensor in (*values, *(result if isinstance(result, (tuple, list)) else [result])):
                 _protect(tensor)
             views.link(op, values[0], result, tuple(values[1:]))
         return result
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """A function with a derivative of its own: at one matrix after the other."""
+        """Run a user's function with its own derivative, one matrix after another."""
         run = lambda values: function.apply(*values, **keywords)
         with at_kinks(EXACT):
             exact = run(_each(_at_point, list(args)))
@@ -181,12 +181,12 @@ class Fans(Home):
         return type(outs)(_factors(op, values, outs, fan.values, repeated, near))
 
     def _of_fan(self, run: Callable[[list[Any]], Any], values: list[Any], exact: Any) -> Any:
-        """What an operator makes of a whole fan; `exact` is what it makes of the values at A."""
+        """The result of an operator on a whole fan; `exact` is its result for the values at A."""
         repeated = _repeated(values)
         given, spread = _spread(values, repeated)
         try:
             found = mapped(run, given, spread)
-        except AdjointError:  # at some matrices the operator may have no result
+        except AdjointError:  # the operator may fail at some matrices
             found = self._one_by_one(run, given, spread)
         if exact is None:
             exact = _each_result(lambda t: make(t.value[0]), found)
@@ -195,7 +195,7 @@ class Fans(Home):
     def _one_by_one(
         self, run: Callable[[list[Any]], Any], given: list[Any], spread: list[Any]
     ) -> Any:
-        """The same for one matrix after the other; NaN where an operator refuses to run."""
+        """Like `_of_fan`, one matrix after another; NaN where the operator raises."""
         results: list[Any] = []
         for k in range(FAN):
             at = [_at(v, s, k) for v, s in zip(given, spread, strict=True)]
@@ -222,7 +222,7 @@ class Fans(Home):
     # -- leaving a transform -----------------------------------------------------------------------
 
     def settle(self, tensor: Any, derivative: bool) -> Any:
-        """A value or a derivative as it leaves a transform."""
+        """Convert a value or a derivative that leaves a transform."""
         fan = tensor.companion
         if current().differentiating:
             return self.fan_for(_shown(tensor) if derivative else tensor.value, *fan)
@@ -266,12 +266,12 @@ FANS = Fans()
 
 
 def is_of_fans(value: Any) -> bool:
-    """Whether a tensor stands for a fan, here and not below a transform."""
+    """Whether a tensor stands for a fan itself, and not only on a level below."""
     return isinstance(value, Tensor) and value.home is FANS
 
 
 def ordinary(value: Any) -> Any:
-    """What a tensor of `FANS` shows, with the history and the tangent of the limit."""
+    """The value of a tensor of `FANS`, with the history and the tangent of the limit."""
     if not is_of_fans(value):
         return value
     fan: Any = value.companion
@@ -283,16 +283,16 @@ def ordinary(value: Any) -> Any:
 
 
 def _shown(tensor: Any) -> Any:
-    """The limit of a derivative as an array; what was computed at A while there is none."""
+    """The limit of a derivative as an array; the value at A if there is no limit."""
     fan = tensor.companion
     try:
         return packet("_limit_of_fan")(make(fan.values.value), fan.repeated).value
-    except DegenerateError:  # what comes of it may not depend on the basis
+    except DegenerateError:  # the final result may not depend on the basis
         return tensor.value
 
 
 def _at_point(value: Any) -> Any:
-    """What is computed at A."""
+    """The value computed at A."""
     return make(value.value) if is_of_fans(value) else value
 
 
@@ -353,7 +353,9 @@ def _protect(tensor: Any) -> None:
 
 
 def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
-    """The test whether the results may begin a fan, and these; ("", "") if they never do."""
+    """Texts of the test whether results begin a fan, and of the new results; ("", "") if they never
+    do.
+    """
     if not row.texts.get("fan"):
         return "", ""
     watched = "_out0.edge is not None or _state().differentiating"

@@ -1,4 +1,4 @@
-"""Forward mode: tensors that carry a tangent beside their value, and what operators do with it.
+"""Forward mode: tensors that carry a tangent, and how operators push it forward.
 
 `Forward` is the mode. An operator runs on the values, and the tangents of its results come from the
 row's forward formula, on the values too. There are two homes of such tensors:
@@ -40,7 +40,7 @@ class Forward(Home):
         return tangents.clean(self._tangent(value))
 
     def _tangent(self, value: Any) -> Any:
-        """The same with NaN where it may be structurally zero: Note in tangents.py."""
+        """The tangent, with possible NaN at structural zeros: see tangents.py."""
         return value.companion if isinstance(value, Tensor) and value.home is self else None
 
     def primal(self, value: Any) -> Any:
@@ -52,7 +52,7 @@ class Forward(Home):
         raise AssertionError(f"{type(self).__name__} defines set_tangent")
 
     def pushed(self, row: Row, values: list[Any], primals: list[Any], results: Any) -> list[Any]:
-        """The tangents of an operator's results, fitted to them; None where there is none."""
+        """The tangents of an operator's results, in their shapes and dtypes; None for zero."""
         outputs = list(results) if isinstance(results, (tuple, list)) else [results]
         named = dict(zip(row.schema.names, values, strict=True))
         given = {a.name: self._tangents(named[a.name]) for a in row.differentiable}
@@ -69,7 +69,7 @@ class Forward(Home):
         if noted:
             given = tangents.for_formulas(row, given)
         found = derive.forward_all(row, scope, given, per_return)
-        if row.random:  # a draw that does not move with its parameters has a tangent, of zeros
+        if row.random:  # a draw that does not depend on its parameters gets a tangent of zeros
             found = [_zeros(o) if t is None else t for t, o in zip(found, outputs, strict=True)]
         fitted = [_fitted(t, o) for t, o in zip(found, outputs, strict=True)]
         if noted or tangents.starts(row):
@@ -90,9 +90,9 @@ class Forward(Home):
                 )
 
     def write_tangent(self, target: Tensor, tangent: Any) -> None:
-        """After a write in place: the tangents of a tensor, its base and the base's views."""
+        """After a write in place: set the tangents of a tensor, its base and the base's views."""
         if tangent is not None and tangent.dtype is not target.dtype:
-            tangent = tangent.to(target.dtype)  # as the value was: abs_ of complex numbers
+            tangent = tangent.to(target.dtype)  # converted like the value: abs_ of complex numbers
         view = None if target.extra is None else target.extra.view
         base = target if view is None else view.base
         known = self.tangent(base)
@@ -199,7 +199,7 @@ class DualTensors(Forward):
 
     height = Height.DUAL
     name = "dual_level"
-    takes_out = False  # PyTorch's users expect an error
+    takes_out = False  # an error, as in PyTorch
 
     def primal(self, value: Any) -> Any:
         """The same tensor without its tangent, on the same memory, with the same history."""
@@ -212,7 +212,7 @@ class DualTensors(Forward):
         return [self.primal(v) for v in value] if type(value) is list else value
 
     def set_tangent(self, tensor: Tensor, tangent: Any) -> None:
-        """Make a tensor a dual one, until its level ends; or a plain one again."""
+        """Make a tensor a dual one until its level ends; with None a plain one again."""
         if tangent is None:
             tensor.home = None if tensor.home is self else tensor.home
             return
@@ -250,11 +250,11 @@ class DualTensors(Forward):
         return results
 
     def below(self, value: Any) -> Any:
-        """A tensor that a node saved, as its rule sees it: with its tangent."""
+        """The form in which a node's rule sees a saved tensor: with its tangent."""
         return value
 
     def result(self, value: Any, edge: Any, node: Node, number: int) -> Any:
-        """A result that a node saved, with the tangent that the operator gave it."""
+        """A result that a node saved, with the tangent that the operator computed."""
         tangent = node.extra.tangents.get(number) if node.extra is not None else None
         return dual(make(value, edge=edge), tangent)
 
@@ -311,7 +311,7 @@ def _keep_duals(outputs: list[Any], primals: list[Any], values: list[Any]) -> No
 
 
 def share_extras(values: Sequence[Any]) -> None:
-    """Before a view is made of a dual tensor: what the view will need to know of its base."""
+    """Before a dual tensor is viewed: let its primal know the base, for the view."""
     for value in values:
         if is_dual(value):
             value.more()
@@ -319,7 +319,7 @@ def share_extras(values: Sequence[Any]) -> None:
 
 
 def _rebase_views(outputs: list[Any], primals: list[Any], values: list[Any]) -> None:
-    """Views of a dual tensor have it as their base, and not the tensor without its tangent."""
+    """Make a dual tensor the base of its views, in place of the tensor without its tangent."""
     for output in outputs:
         view = (
             output.extra.view if isinstance(output, Tensor) and output.extra is not None else None

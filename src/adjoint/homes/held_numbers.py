@@ -1,9 +1,9 @@
 """Python's and NumPy's numbers among the arguments of a transform.
 
-A number counts as one inside the function, too: beside a tensor it takes that tensor's precision,
-whatever its own, where nothing else decides an operator makes of it what `as_tensor` does, and
-Python's operators on numbers give numbers, in double precision. `Number` says which kind of number
-it is, `HeldNumber` stands for it: it holds a tensor of a transform, which has its value exactly.
+A number counts as a number inside the function, too: next to a tensor it takes the tensor's
+precision; without one, operators convert it as `as_tensor` does; and Python's operators on numbers
+give numbers, in double precision. `Number` says which kind of number it is, `HeldNumber` stands for
+it: it holds a tensor of a transform, which has its value exactly.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Number:
     """A kind of number: Python's float, NumPy's float32, …"""
 
     kind: type  # float or complex: the category that counts in promotion
-    own: DType | None = None  # of a NumPy scalar: float32; None: a Python number has the default
+    own: DType | None = None  # of a NumPy scalar: float32; None: Python's, the default
 
     @property
     def dtype(self) -> DType:
@@ -72,7 +72,7 @@ def number_of(value: Any) -> Number | None:
 
 
 class NumberHome(PackedHome):
-    """Runs operators on what numbers hold, where their arguments were not converted before."""
+    """Runs operators on the tensors of numbers that were not converted before the call."""
 
     height = Height.NUMBER
     name = "numbers"
@@ -106,12 +106,12 @@ class HeldNumber(DressedTensor):
     wrapped: Number
 
     def as_operand(self, alone: bool) -> Any:
-        """What promotion sees: a number, or a 0-d array where there are scalars alone."""
+        """The operand for promotion: a number, or a 0-d Spec if the operands are all scalars."""
         own = self.wrapped.own
         return Spec((), own) if alone and own is not None else self.wrapped.kind(0)
 
     def settled(self, dtype: DType | None = None) -> Any:
-        """The number as a tensor of this dtype, or of the one that it has alone."""
+        """The number as a tensor of this dtype; by default of the dtype that it has alone."""
         wanted = dtype or self.wrapped.alone
         return self.stored if wanted is self.dtype else self.stored.to(wanted)
 
@@ -135,11 +135,13 @@ _METHODS = (
 
 
 def _arithmetic(method: str) -> Callable[..., Any]:
-    """Python's operator on numbers, which gives a number; with anything else, the tensor's."""
+    """Python's operator: on two numbers it gives a number, with anything else it is the
+    tensor's.
+    """
 
     def operator(self: Any, *other: Any) -> Any:
         if other and isinstance(other[0], (ndarray, np.ndarray)):
-            return NotImplemented  # NumPy's array, which is on the other side, decides
+            return NotImplemented  # the NumPy array on the other side decides
         kinds = [getattr(o, "wrapped", None) or _python_kind(o) for o in other]
         if None in kinds:
             return getattr(Tensor, method)(self, *other)
@@ -165,7 +167,7 @@ def held_number(value: Any, number: Number) -> HeldNumber:
 
 for _method in _METHODS:
     setattr(HeldNumber, _method, _arithmetic(_method))
-for _name in _BINARY:  # `k += 1` makes another number of k, as it does of Python's
+for _name in _BINARY:  # `k += 1` binds k to a new number, as in Python
     setattr(HeldNumber, f"__i{_name}__", _arithmetic(f"__{_name}__"))
 runtime.NUMBER_TYPES.add(HeldNumber)
 

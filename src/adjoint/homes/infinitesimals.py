@@ -1,8 +1,8 @@
 """How an operator runs on numbers with an infinitely small part: Note [Kinks] in limits.py.
 
-They are complex ones, a + iδb, that stand for real ones. An operator that is analytic takes them as
-it takes other complex numbers. One that is not, or that knows no complex numbers, runs on a, and
-pushes b forward: f(a + iδb) = f(a) + iδ f'(a) b.
+They are complex numbers, a + iδb, that stand for real ones. An analytic operator runs on them as on
+other complex numbers. An operator that is not analytic, or that takes no complex numbers, runs on
+a, and pushes b forward: f(a + iδb) = f(a) + iδ f'(a) b.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from adjoint.ops.operator import Operator, packet
 from adjoint.table.rows import Row
 from adjoint.tensor.tensor import Tensor
 
-# At a kink: 0 with a tensor near it, iδ in place of 0, or 0; and 0 inside a derivative of those.
+# The choices at a kink: 0 with a tensor near it, iδ in place of 0, or 0 alone.
 LIMIT, NEAR, EXACT, ONCE = 0, 1, 2, 3
 
-# Makes one tensor of a value and what stands beside it.
+# Makes one tensor of a value and the value near it.
 Pair = Callable[[Any, Any], Any]
 
 
 def at_kinks(choice: int) -> changed:
-    """Compute with iδ in place of 0, or with 0 alone, in a block."""
+    """A block that computes with iδ in place of 0, or with 0 alone."""
     return changed(at_kinks=choice)
 
 
@@ -41,7 +41,7 @@ def result_near(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -
         with at_kinks(EXACT):
             found = binding.reference(row.texts["near"], "decompositions", row, "near")(*values)
         return packet("_nearby")(found) if "kink" in row.texts else found
-    if row.name == "_to_copy":  # no dtype of real numbers holds the infinitely small part
+    if row.name == "_to_copy":  # a real dtype would lose the infinitely small part
         return values[0]
     if not _is_analytic(row):
         return _pushed(op, pair, values, exact)
@@ -55,15 +55,16 @@ def result_near(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -
 
 
 def _has_formula(op: Operator, values: list[Any]) -> bool:
-    """Whether the row says what the operator gives for numbers with an infinitely small part."""
+    """Whether the row has a formula (column `near`) for numbers with an infinitely small part."""
     if not op.row.texts.get("near") or ("kink" in op.row.texts and not at_kink(op, values)):
         return False
     return any(isinstance(v, Tensor) and v.is_complex() for v in values)
 
 
 def _in_float64(values: list[Any]) -> list[Any]:
-    """The same, with float64 in place of narrower numbers if these decide the dtype of a result:
-    beside a complex number of no dimensions they do."""
+    """The values; narrower real tensors in float64 if they would decide the result's dtype, as next
+    to a 0-d complex128.
+    """
     tensors = [v for v in values if isinstance(v, Tensor)]
     if not any(t.dtype is dtypes.complex128 and not t.ndim for t in tensors):
         return values
@@ -86,8 +87,9 @@ def _as_complex(value: Any) -> Any:
 
 
 def _pushed(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -> Any:
-    """f(a) + b f'(a + b/2), of which f(a) + f'(a) b + f''(a) b²/2 counts: for imaginary b, the
-    derivative in b has to be that in a."""
+    """f(a) + b f'(a + b/2), which agrees with f(a) + f'(a) b + f''(a) b²/2: for imaginary b, the
+    derivative in b must equal that in a.
+    """
     stands = _pairs(_stands_for, values, exact)
     primals = _pairs(lambda v, s: _real(v) if s else v, values, stands)
     tangents = _pairs(lambda v, s: _real(-1j * v) if s else None, values, stands)
@@ -102,7 +104,9 @@ def _pushed(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -> An
 
 
 def _with_tangents(op: Operator, at: list[Any], tangents: Any, near: Any, results: Any) -> Any:
-    """Results with tangents, of arguments and results at a place, as imaginary parts."""
+    """Results with their tangents as imaginary parts; `at` and `near` are arguments and results at
+    a + b/2.
+    """
     names = op.schema.names
     several = isinstance(results, (tuple, list))
     scope = dict(zip(names, at, strict=True))
@@ -122,7 +126,7 @@ def _shifted(value: Any, tangent: Any) -> Any:
 
 
 def _real(value: Any) -> Any:
-    """The real part by a conversion, which becomes part of a loop, as `real`, a view, does not."""
+    """The real part, by a conversion: it fuses into loops, while the view `real` does not."""
     return value.to(value.dtype.to_real())
 
 
@@ -137,8 +141,7 @@ def _stands_for(value: Any, exact: Any) -> bool:
 
 
 def _is_analytic(row: Row) -> bool:
-    """Whether an operator means the same of complex numbers as of real ones: forward mode is
-    derived without conjugates."""
+    """Whether an operator is analytic: its forward mode is derived without conjugates."""
     return bool(row.forward) and all(f.automatic for f in row.forward)
 
 

@@ -1,12 +1,12 @@
-"""Levels: what nests transforms without mixing them up.
+"""Levels: they let transforms nest without mixing their derivatives.
 
 Each call of a transform opens a level, and wraps its inputs as tensors of that level. An operator
-goes to the topmost level among its arguments, which does its part and calls the operator again on
-the values of its tensors, one level below. `value` is thus an array for a plain tensor, and a
-tensor for a tensor of a level.
+goes to the topmost level among its arguments, which does its part and runs the operator on the
+values of its tensors, one level below. `value` is thus an array for a plain tensor, and a tensor
+for a tensor of a level.
 
-`GradLevel` is the tape, one level of it: it records the same nodes as the eager tape, and its saved
-values and gradients live on the level below. Outside any other transform it is not needed, since
+`GradLevel` is a tape on a level: it records the same nodes as the eager tape, and its saved values
+and gradients are tensors of the level below. Outside any other transform it is not needed, since
 the eager tape itself is safe to nest; `pullback` (pullback.py) chooses.
 """
 
@@ -50,8 +50,8 @@ class Level(Home):
     known_below: tuple[State, State] | None = None  # the last state inside, and the one below it
 
     def __init__(self) -> None:
-        self.before = current()  # what is put back at its end
-        self.position = len(self.before.levels) + 1  # on the stack; a higher one is inside
+        self.before = current()  # the state restored at its end
+        self.position = len(self.before.levels) + 1  # on the stack; inner levels are higher
         self.height = Height.of_transform(self.position)
         with _opening:
             _opened[0] = self.birth = _opened[0] + 1
@@ -88,15 +88,17 @@ class Level(Home):
             )
 
     differentiates = False
-    creates = False  # whether `process` also makes tensors out of nothing (a trace)
-    encloses = False  # whether it runs operators on tensors from outside, too (a branch)
+    creates = False  # whether tensors created inside belong to it (a trace)
+    encloses = False  # whether it also runs operators on outside tensors (a branch)
 
     def outside(self) -> _BelowLevel:
         """Run below this level: what is created there belongs to the levels outside."""
         return _BelowLevel(self)
 
     def go_below(self) -> State:
-        """Leave this level, and return the state to put back; for every operator, so no context."""
+        """Leave this level, and return the state to restore. A context would be too slow for each
+        operator.
+        """
         now = current()
         known = self.known_below
         if known is None or known[0] is not now:
@@ -109,13 +111,15 @@ class Level(Home):
         return wrap(self, value, None, companion)
 
     def below(self, value: Any) -> Any:
-        """What the tensors of this level hold; lists entry by entry, everything else as it is."""
+        """The value of a tensor of this level, one level below; lists entry by entry, others
+        unchanged.
+        """
         if isinstance(value, Tensor):
             return value.value if value.home is self else value
         return [self.below(v) for v in value] if type(value) is list else value
 
     def attach_views(self, op: Operator, values: list[Any], outs: Any) -> None:
-        """Note that the results of a view operator view the argument that is of this level."""
+        """Note that the results of a view operator view the argument on this level."""
         source = None
         rest: list[Any] = []
         for value in values:
@@ -127,10 +131,11 @@ class Level(Home):
             views.attach_level(op, source, outs, tuple(rest))
 
     def swap_view(self, op: Operator, values: list[Any]) -> Any:
-        """squeeze_, t_, …: the tensor becomes a view of what it was; its views keep that as base.
+        """squeeze_, t_, …: the tensor becomes a view of a new tensor for its former value, which is
+        the base of its views.
 
-        The operator that runs is the view itself, squeeze or t: a graph never holds one that
-        changes its argument.
+        The view operator itself runs (squeeze, t), so a graph never holds an operator that changes
+        its argument.
         """
         target = values[0]
         outer = _twin(target)
@@ -149,7 +154,9 @@ class Level(Home):
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any], /
     ) -> Any:
-        """Compute out of place, and write the result to the tensor here and below."""
+        """Compute out of place, and write the result to the tensor, here and on the levels
+        below.
+        """
         target = values[0]
         if self.writes_below(values):
             return self.write_below(op, values)
@@ -158,22 +165,22 @@ class Level(Home):
             return self.swap_view(op, values)
         if not overlaps.overwrites(op.row) and overlaps.is_view_of_windows(target):
             overlaps.refuse(op.name)
-        with self.outside():  # a tape below must not have saved the memory that is written to
+        with self.outside():  # so that no tape below has saved the memory that is written to
             before = self.cloned(target)
         result = functional(before, *values[1 : op.positional], **_keywords(op, values))
         self.write(op, target, result)
         return target
 
     def cloned(self, tensor: Any) -> Any:
-        """A tensor of this level with memory of its own below."""
+        """A copy of a tensor of this level, with its own memory below."""
         raise AssertionError(f"{type(self).__name__} defines cloned")
 
     def write(self, op: Operator, target: Any, result: Any) -> None:
-        """Write a result to a tensor of this level, as `op` does."""
+        """Write a result of `op` to a tensor of this level."""
         raise AssertionError(f"{type(self).__name__} defines write")
 
     def check_belongs(self, op: Operator, target: Any) -> None:
-        """Raise unless a tensor that is written to belongs to this level, or was made inside."""
+        """Raise unless a written tensor belongs to this level, or was made while it was open."""
         if not self.owns(target) and not self.takes_in(target):
             raise GradError(
                 f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
@@ -181,10 +188,11 @@ class Level(Home):
             )
 
     def takes_in(self, tensor: Any) -> bool:
-        """Let a tensor of a level below that was made while this one was open belong to this one.
+        """Move a tensor of a lower level that was made while this one was open to this level;
+        return whether that was possible.
 
-        An operator on tensors of a lower level runs there; if its result is written to with a value
-        of this level, it becomes a tensor of this level, as do its base and the base's views.
+        An operator on tensors of a lower level runs there; if its result is overwritten with a
+        value of this level, it becomes a tensor of this level, with its base and the base's views.
         """
         view = None if tensor.extra is None else tensor.extra.view
         if not self.was_made_inside(tensor if view is None else view.base):
@@ -200,8 +208,8 @@ class Level(Home):
         return True
 
     def was_made_inside(self, tensor: Any) -> bool:
-        """Whether a tensor was made while this level was open, as far as that is known: of a tensor
-        of a level by its birth, of one on the tape by its node's.
+        """Whether a tensor was made while this level was open, as far as that is known: a level's
+        tensor by its birth, a tensor on the tape by its node's sequence number.
         """
         if isinstance(tensor.home, Level):
             return tensor.birth >= self.birth
@@ -209,16 +217,18 @@ class Level(Home):
         return type(node) is Node and node.sequence > self.sequence
 
     def is_idle(self, value: Any) -> bool:
-        """Whether a tensor of this level carries nothing of it: a copy made inside, say."""
+        """Whether a tensor of this level carries no tangent, batch or history of it: a copy made
+        inside, say.
+        """
         return not self.owns(value)
 
     def writes_below(self, values: list[Any]) -> bool:
-        """Whether a write concerns the levels below alone."""
+        """Whether a write concerns only the levels below."""
         tensors = [t for v in values for t in (v if type(v) is list else [v])]
         return not self.owns(values[0]) and all(map(self.is_idle, tensors))
 
     def write_below(self, op: Operator, values: list[Any]) -> Any:
-        """Run an operator that writes on what the tensors of this level hold."""
+        """Run an operator that writes on the values of this level's tensors, one level below."""
         with self.outside():
             return op.call([self.below(v) for v in values])
 
@@ -227,7 +237,7 @@ class Level(Home):
         return isinstance(value, Tensor) and value.home is self
 
     def created(self, tensor: Tensor) -> Tensor:
-        """A tensor made inside this level out of nothing: it may be written to there."""
+        """A tensor created inside this level, as a tensor of it, so that it may be written to."""
         return self.lift(tensor)
 
     def enclosed(self, tensor: Tensor) -> Tensor:
@@ -235,7 +245,7 @@ class Level(Home):
         return self.created(tensor)
 
     def random(self, op: Operator, values: list[Any]) -> Any:
-        """Run an operator that draws random numbers."""
+        """Run an operator that draws random numbers inside this level."""
         if _any_owned(self, values):
             return self.process(op, values)
         with self.outside():
@@ -307,22 +317,25 @@ class Level(Home):
 
 
 def created(tensor: Tensor) -> Tensor:
-    """A tensor made inside transforms, on the level of each, so that it may be written to there."""
+    """A tensor created inside transforms, lifted to each open level, so that it may be written
+    to.
+    """
     for level in current().levels:
         tensor = level.created(tensor)
     return tensor
 
 
 def without_tapes() -> changed:
-    """Make tensors below the levels of reverse mode, for a while: those there come from outside."""
+    """A block that runs below all levels of reverse mode: tensors made there count as constants."""
     return changed(levels=tuple([level for level in current().levels if not level.differentiates]))
 
 
 def carried(value: Any, height: int) -> Any:
-    """A tensor without the levels above a height of which it carries nothing: it was made inside.
+    """A tensor without those levels above `height` of which it carries nothing, since it was made
+    inside them.
 
-    Anything else as it is. On a level of reverse mode nobody can tell: what `no_grad` computes from
-    a variable has no history there.
+    Other values unchanged. Levels of reverse mode are kept, because a tensor that `no_grad`
+    computed from a variable has no history there either.
     """
     while on_level(value) and value.home.height > height:
         level = value.home
@@ -361,7 +374,7 @@ def on_level(value: Any) -> bool:
 
 
 def _twin(tensor: Any) -> Any:
-    """The same tensor as another object, without what is known of its views."""
+    """The same tensor as another object, without its views."""
     if not on_level(tensor):
         return make(tensor.value, edge=tensor.edge)
     twin = wrap(tensor.home, tensor.value, tensor.edge, tensor.companion)
@@ -372,7 +385,7 @@ def _twin(tensor: Any) -> Any:
 
 
 def _become(tensor: Any, other: Any) -> None:
-    """Let a tensor be what another one is; what is known of its views stays."""
+    """Give a tensor the value, edge and home of another one; it keeps its views."""
     for name in ("value", "edge", "home", "companion", "birth"):
         setattr(tensor, name, getattr(other, name))
 
@@ -382,14 +395,14 @@ class GradLevel(Level):
 
     name = "grad"
     differentiates = True
-    halved = False  # whether what runs on it and the pass back become two graphs
+    halved = False  # whether its forward and its backward become two graphs
 
     def state_inside(self, before: State) -> State:
         levels = (*before.levels, self)
         return before.but(levels=levels, differentiating=before.differentiating + 1, recording=ON)
 
     def state_below(self, now: State) -> State:
-        """Without recording, too, if there was none when the level was opened."""
+        """The state below; without recording if there was none when the level was opened."""
         recording = now.recording and self.before.recording
         return now.but(levels=now.levels[: self.position - 1], recording=recording)
 
@@ -421,7 +434,9 @@ class GradLevel(Level):
         return tuple(outs) if isinstance(results, tuple) else outs
 
     def _apart(self, values: list[Any]) -> tuple[list[Any], list[Any], bool]:
-        """The arguments below, those on this level, and whether one of these has a history."""
+        """The arguments one level below, as tensors of this level, and whether any has a
+        history.
+        """
         below: list[Any] = []
         here: list[Any] = []
         watched = False

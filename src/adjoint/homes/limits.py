@@ -1,35 +1,36 @@
-"""Values at a kink, and what derivatives see there: the same computation infinitely near it.
+"""Values at a kink, whose derivatives are taken from the same computation infinitely near it.
 
 Note [Kinks]: y = ‖x‖ has no derivative at 0, but ‖x‖² has, and its Hessian is 2I. The formulas lose
 that: x̄ = x ȳ/y is 0 · 0/0. They would not if y were infinitely small: ȳ/y = 2y/y is 2 whatever y
 is. So where a row with the column `kink` gives 0, a tensor of `LIMITS` goes on instead. Its value
-is 0, and whatever is shown or compared is computed from that; beside it, one is computed with iδ
-for 0, where δ = 2⁻²⁰⁰, and derivatives are those of the latter. They are the same in every mode,
-since it is an ordinary tensor that any transform differentiates. Beside a finite number the
-infinitely small part stands in the imaginary part and loses no digit: (1 + y) exp(-y) has the slope
--y, after 1 is taken from 1. Operators that know no complex numbers: infinitesimals.py. What comes
-out of a derivative is the real part; where it is infinite (the Hessian of ‖x‖ itself) that of the
-exact computation stands, which has the subgradient 0. A real tensor takes the real part of a
-gradient.
+is 0, from which all values and comparisons are computed; its companion, the near tensor, is
+computed with iδ in place of 0, where δ = 2⁻²⁰⁰, and gives the derivatives. They are the same in
+every mode, since the near tensor is an ordinary one that any transform differentiates. The
+infinitely small part is imaginary, so that it loses no digit when a finite number is added: (1 + y)
+exp(-y) has the slope -y, which remains when 1 - 1 cancels. infinitesimals.py runs operators that
+take no complex numbers. A derivative shows the real part; where that is infinite (the Hessian of
+‖x‖ itself), it shows the exact computation, which has the subgradient 0. A real tensor takes the
+real part of a gradient.
 
 √x has an infinite slope at 0, and √x² has not: x̄ = ȳ/2y is 2y/2y. There the argument is approached
-(column `above`), from above: `_above(x)` is 0, and (iδ)² beside it, so that √x is iδ, and powers of
-x are those of the same number. So odd powers of √x are imaginary, and what is finite is real. What
-is infinite is c (iδ)⁻ᵐ with a real c, and is ±∞ by the sign of c: m is known from the size, and
-turns it back (`_standing`). The gradient of the real x is a tensor from a kink, too, so that
-infinite slopes still cancel upstream. Beside 1, (iδ)² rounds away, which a second derivative in x
-itself needs: `_bend` adds to it an infinite number that no derivative is, and it shows as NaN, as
-what is no real number does. Multiplied by ∂x = 0, as in a Hessian of √Σx², that vanishes.
+from above (column `above`): `_above(x)` is 0 with the near value (iδ)², so √x is near iδ, and
+powers of both are powers of the same number. So odd powers of √x are imaginary, and finite results
+are real. An infinite result is c (iδ)⁻ᵐ with a real c, and becomes ±∞ by the sign of c: its size
+tells m, which tells the rotation to undo (`_standing`). The gradient of the real x is a tensor from
+a kink, too, so that infinite slopes still cancel upstream. Added to 1, (iδ)² rounds away, though a
+second derivative in x itself needs it: `_bend` adds an infinite number that is no possible
+derivative, so the result shows as NaN, as all non-real numbers do. Multiplied by ∂x = 0, as in a
+Hessian of √Σx², it vanishes.
 
-Each kink is approached independently: ‖x‖ ‖2x‖ is taken for δ δ, and not δ 2δ, so derivatives of a
-product of several lengths or roots that are 0 at once are wrong. So are products of derivatives in
-which x itself, which stays 0, stands beside its root, as (d/dx x√x)².
+Each kink is approached independently: ‖x‖ ‖2x‖ is computed as δ δ, and not δ 2δ, so derivatives of
+a product of several lengths or roots that are 0 at once are wrong. So are products of derivatives
+that contain both x, which stays 0, and its root, as (d/dx x√x)².
 
-In a graph values are not known, so `near` is computed always, but for lengths only for second
-derivatives, and taken in calls that meet a kink: complex formulas leave the range of numbers
-sooner. A compiled program looks whether a root is 0, and gives the call up, which then runs in
-eager mode: `State.roots_from` is 0 while it is traced.
-Matrices with repeated eigenvalues are approached by many matrices in place of one δ: fans.py.
+In a graph values are not known, so the near tensor is always computed (for lengths only if there
+are second derivatives), and used in calls that meet a kink: complex formulas overflow sooner. A
+compiled program tests whether a root is 0, and gives up the call, which then runs in eager mode:
+`State.roots_from` is 0 while it is traced. Matrices with repeated eigenvalues are approached by
+many matrices in place of one δ: fans.py.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ from adjoint.tensor.tensor import Tensor, alias, is_plain, make
 
 
 def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
-    """`out`, the result of an operator at its kink, which is 0 somewhere; with the one near it."""
+    """The result `out` of an operator, 0 somewhere at its kink, together with the near result."""
     if "above" in op.row.texts:
         return _above_root(op, list(values), out)
     near = _near(op, list(values), Operator.call)
@@ -71,7 +72,7 @@ def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
 
 
 def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
-    """The same for another interpreter's way to run an operator."""
+    """Like `approach`, where another interpreter runs operators by `run`."""
     if current().at_kinks != LIMIT:
         return run(op, values)
     with at_kinks(EXACT):
@@ -84,13 +85,13 @@ def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
 
 
 def _above_root(op: Operator, values: list[Any], out: Any) -> Any:
-    """The result for an argument that is infinitely little above 0, if it is 0 somewhere."""
+    """The result of an operator, with `_above` of its argument if that is 0 somewhere."""
     values = from_above(op, values)
     return op.call(values) if any(map(_is_of_limits, values)) else out
 
 
 def _near(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
-    """What an operator gives infinitely near its kink."""
+    """The result of an operator infinitely near its kink."""
     if op.name == "_above":
         return _little_above(_one_sided(values[0]))
     with at_kinks(NEAR):
@@ -98,7 +99,7 @@ def _near(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
 
 
 def _limit(exact: Any, near: Sequence[Any]) -> Any:
-    """A tensor that shows `exact` and differentiates as the one near it."""
+    """A tensor with the value `exact` and the derivatives of `near`."""
     if near[0].dtype is exact.dtype and np.array_equal(exact.value, near[0].value, equal_nan=True):
         return near[0]
     tensor = new_tensor(LIMITS, exact.value, near[0].edge)
@@ -110,25 +111,25 @@ def _limit(exact: Any, near: Sequence[Any]) -> Any:
 
 
 class _Pairs(Home):
-    """Runs operators on tensors that came from a kink: once on the values, once beside them."""
+    """Runs operators on tensors from a kink: once on the values, once on the near tensors."""
 
     def is_limit(self, tensor: Tensor) -> bool:
         return True
 
     def exact(self, value: Any) -> Any:
-        """What a tensor shows."""
+        """The value that a tensor shows."""
         raise AssertionError(f"{type(self).__name__} defines exact")
 
     def owns(self, value: Any) -> bool:
-        """Whether this is a tensor with others near it."""
+        """Whether this is a tensor with a near tensor."""
         raise AssertionError(f"{type(self).__name__} defines owns")
 
     def with_near(self, exact: Any, near: Sequence[Any]) -> Any:
-        """Both as one tensor."""
+        """One tensor with the value `exact` and the companions `near`."""
         raise AssertionError(f"{type(self).__name__} defines with_near")
 
     def near(self, values: list[Any]) -> list[list[Any]]:
-        """What is differentiated in the place of arguments."""
+        """The arguments with near tensors in place of those that have one."""
         return [_each(lambda v: v.companion[0] if self.owns(v) else v, values)]
 
     def process(self, op: Operator, values: list[Any]) -> Any:
@@ -143,7 +144,7 @@ class _Pairs(Home):
         return self._both(op.call, values, partial(result_near, op, self.pair))
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """A function with a derivative of its own: that of `near`."""
+        """Run a user's function with its own derivative, which is taken at the near tensors."""
         run = lambda values: function.apply(*values, **keywords)
         return self._both(run, list(args), lambda values, _: run(values))
 
@@ -164,29 +165,29 @@ class _Pairs(Home):
         return self._result(exact, near)
 
     def pair(self, exact: Any, near: Any) -> Any:
-        """A tensor and what stands beside it as one."""
+        """One tensor with the value `exact` and the near tensor `near`."""
         return self.with_near(exact, [near])
 
     def _result(self, exact: Any, near: Any) -> Any:
         return self.with_near(exact, [near]) if _is_differentiable(exact) else exact
 
     def settle(self, exact: Any, near: Sequence[Any], derivative: bool) -> Any:
-        """A value or a derivative as it leaves a transform."""
+        """Convert a value or a derivative that leaves a transform."""
         if derivative:
             exact = self.derivative(exact, near)
         return self.with_near(exact, near) if current().differentiating else self.left(exact, near)
 
     def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
-        """What a derivative shows."""
+        """The number that a derivative shows."""
         return standard_part(exact, near)
 
     def left(self, exact: Any, near: Sequence[Any]) -> Any:
-        """A tensor as it leaves the last transform."""
+        """Convert a tensor that leaves the outermost differentiating transform."""
         raise AssertionError(f"{type(self).__name__} defines left")
 
 
 class LimitInterpreter(_Pairs):
-    """Of eager tensors."""
+    """The home of eager tensors from a kink."""
 
     height = Height.LIMIT
     name = "a derivative at a kink"
@@ -203,7 +204,7 @@ class LimitInterpreter(_Pairs):
         return _limit(exact, near)
 
     def shown(self, grad: Any) -> Any:
-        """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
+        """A gradient for users: an array or tensor with 0 in place of infinitely small numbers."""
         known = grad
         if _is_of_limits(grad):
             known = standard_part(make(grad.value), [grad.companion[0].detach()])
@@ -234,7 +235,7 @@ class LimitInterpreter(_Pairs):
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
-        """Write to the value, which then has the derivative of what was written and no other."""
+        """Write to the value, which then has the derivative of the written value only."""
         base = _settled(views.base_of(values[0]))
         for living in views.living_views(base):
             if _is_of_limits(living):
@@ -244,11 +245,11 @@ class LimitInterpreter(_Pairs):
         return op.call([_settled(v) for v in values])
 
     def detach(self, tensor: Tensor) -> Tensor:
-        _protect(tensor)  # a write would not reach what is near
+        _protect(tensor)  # a write would not reach the near tensor
         return super().detach(tensor)
 
     def derivative(self, exact: Any, near: Sequence[Any]) -> Any:
-        """What a derivative shows, with 0 in place of what is infinitely small, as `shown` does."""
+        """The standard part, with 0 in place of infinitely small numbers, as `shown` does."""
         with at_kinks(EXACT):
             small = exact.abs() <= infinitely_small(exact.dtype.np)
             return super().derivative(exact.masked_fill(small, 0), near)
@@ -258,7 +259,7 @@ class LimitInterpreter(_Pairs):
 
 
 class NearLevel(_Pairs, Level):
-    """Of the tensors of a trace, whose values are not known: a kink may be anywhere."""
+    """The home of a trace's tensors near kinks; values are unknown, so a kink may be anywhere."""
 
     name = "trace"
 
@@ -285,14 +286,14 @@ class NearLevel(_Pairs, Level):
     def process(self, op: Operator, values: list[Any]) -> Any:
         result = super().process(op, values)
         pair = is_near(values[0]) and _is_differentiable(result)
-        if op.schema.is_view and pair:  # a level above that takes in one takes in the others
+        if op.schema.is_view and pair:  # if a level above takes in one of them, it takes in all
             views.attach_level(op, values[0], result, tuple(values[1:]))
         return result
 
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
-        """Write to both; to a tensor that is not near a kink, what is shown alone."""
+        """Write to both tensors; to a tensor without a near tensor, only the value."""
         if op.row.archetype.name == "inplace_view":
             return self.swap_view(op, values)
         with at_kinks(EXACT):
@@ -305,12 +306,12 @@ class NearLevel(_Pairs, Level):
         return values[0]
 
     def detach(self, tensor: Any) -> Any:
-        """Both: a write to what is detached changes both."""
+        """Detach the value and the near tensor, so that a write reaches both."""
         return self.with_near(tensor.value.detach(), [n.detach() for n in tensor.companion])
 
     def left(self, exact: Any, near: Sequence[Any]) -> Any:
         (one,) = near
-        if one.requires_grad:  # the graph will be differentiated: the history of what is near
+        if one.requires_grad:  # the graph will be differentiated: keep the near tensor's history
             slope = _as_real(one, exact)
             shown = exact.detach() + (slope - slope.detach())
             return packet("where")(is_finite(one, exact), shown, exact)
@@ -318,19 +319,20 @@ class NearLevel(_Pairs, Level):
 
 
 def is_near(value: Any) -> bool:
-    """Whether this is a traced tensor that came from a kink."""
+    """Whether this is a traced tensor with a near tensor."""
     return isinstance(value, Tensor) and isinstance(value.home, NearLevel)
 
 
 def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> Any:
-    """`out`, an operator's result in a trace, beside the result near the kink that it may have.
+    """The traced result `out` of an operator, with the result near its kink if that may be needed.
 
-    Only second derivatives need it: of a gradient in an argument that requires one, too.
+    Only second derivatives need it, also the gradient of a gradient in an argument that requires
+    one.
     """
     now = current()
     if now.at_kinks == EXACT or not at_kink(op, values):
         return out
-    if "above" in op.row.texts:  # `_above` of the argument has seen to it, where that is on a level
+    if "above" in op.row.texts:  # `_above` of the argument did it, if that is on a level
         watched = out.requires_grad and not (now.differentiating or out.is_complex())
         return _unless_given_up(out) if watched else out
     if now.at_kinks == NEAR:
@@ -354,12 +356,12 @@ def above_traced(level: Any, out: Any) -> Any:
 
 
 def _unless_given_up(out: Any) -> Any:
-    """The same; a program may give a call up where it is 0, and eager mode runs in its place."""
+    """The result; a program gives up a call in which it is 0, and eager mode runs instead."""
     return out if current().roots_from else packet("_trusted")(out != 0, out)
 
 
 def _near_in_graph(level: Any, out: Any, near: Any) -> Any:
-    """A traced tensor beside the one near its kink, which may be anywhere where it is 0."""
+    """A traced tensor with its near tensor; the kink is wherever the tensor is 0."""
     met = (out == 0).any()
     level.kink_met = met if level.kink_met is None else level.kink_met | met
     return NearLevel(level).with_near(out, [near])
@@ -369,14 +371,15 @@ def _near_in_graph(level: Any, out: Any, near: Any) -> Any:
 
 
 def _little_above(tensor: Any) -> Any:
-    """The same as complex numbers, with (iδ)² in place of 0, whose root is iδ; no number below 0 is
-    approached from above."""
+    """The tensor as complex numbers, with (iδ)², whose root is iδ, in place of 0; negative numbers
+    stay.
+    """
     small = (tensor == 0).to(dtypes.complex128) * -(infinitesimal(tensor.dtype.np) ** 2)
     return tensor + small.masked_fill(tensor < 0, math.nan)
 
 
 def _one_sided(tensor: Any) -> Any:
-    """The same tensor, whose gradient is complex before it becomes that of the real one."""
+    """The same tensor, with a node that takes a complex gradient and sends on a real one."""
     if tensor.edge is None:
         return tensor
     made = alias(tensor)
@@ -387,11 +390,11 @@ def _one_sided(tensor: Any) -> Any:
 
 
 def _gradient_above(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
-    """A gradient as one of a real tensor, with the complex one beside it."""
-    assert node.saved is not None  # by-hand nodes keep what they hold
+    """The real part of a complex gradient, with the complex one as its near tensor."""
+    assert node.saved is not None  # handmade nodes never release their values
     (tensor,) = node.saved
     near = grad.companion[0] if _is_of_limits(grad) else grad
-    near = near.conj()  # as a function of x it is analytic
+    near = near.conj()  # the function of x is analytic
     if graph:
         values = [near, _little_above(_one_sided(tensor))]
         near = near + result_near(packet("_bend").operators[0], LIMITS.pair, values, values)
@@ -402,7 +405,7 @@ def _gradient_above(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any
 
 
 def _as_pair(values: tuple[Any, Any], out: Any) -> Any:
-    """A real tensor beside a complex one that is near it; `out` knows nothing of infinity."""
+    """A real tensor with a complex near tensor; `out` must not contain infinities."""
     near, like = values
     unknown = make(np.full(near.shape, math.nan, like.dtype.np))
     return _limit(standard_part(unknown, [near]), [near])
@@ -421,7 +424,7 @@ def _condition(row: Row) -> str:
 
 
 def after_kernel(row: Row) -> list[str]:
-    """δ in place of 0 if asked for."""
+    """The text after the kernel: δ in place of 0 if the state asks for it."""
     condition = _condition(row)
     if not condition or "above" in row.texts:
         return []
@@ -429,7 +432,8 @@ def after_kernel(row: Row) -> list[str]:
 
 
 def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
-    """The test whether the results need others beside them, and these; ("", "") if they never do.
+    """Texts of the test whether results need near tensors, and of the results with them; ("", "")
+    if they never do.
 
     `args` and `outs` are the texts of the arguments, a tuple, and of the results.
     """
@@ -443,7 +447,7 @@ def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
     return test, f"_approach(_op, {args}, _out)"
 
 
-# What these pieces of text call.
+# The functions that these texts call.
 NAMESPACE = {
     "_nearby": nearby,
     "_approach": approach,
@@ -456,7 +460,7 @@ LIMITS = LimitInterpreter()
 
 
 def _is_of_limits(value: Any) -> bool:
-    """Whether this is a tensor that came from a kink, and not one of a trace."""
+    """Whether this is an eager tensor from a kink."""
     return isinstance(value, Tensor) and value.home is LIMITS
 
 
@@ -472,7 +476,7 @@ def _protect(tensor: Any) -> None:
 
 
 def _settled(value: Any) -> Any:
-    """The tensor itself, from now on an ordinary one."""
+    """Turn a tensor from a kink into an ordinary one, and return it."""
     if _is_of_limits(value):
         _take_home(value, _as_real(value.companion[0], value))
     return value
@@ -486,7 +490,7 @@ def _like(near: Any, value: Any) -> Any:
 
 
 def _take_home(tensor: Any, near: Any) -> None:
-    """Let a tensor live where the one near it lives: it may have a tangent."""
+    """Give a tensor the home and companion of its near tensor, which may be dual."""
     tensor.home = near.home
     tensor.companion = None if near.home is None else near.companion
 
@@ -499,7 +503,7 @@ def _is_differentiable(results: Any) -> bool:
 
 
 def standard_part(exact: Any, near: Sequence[Any]) -> Any:
-    """What is near without what is infinitely small; `exact` where it is infinite."""
+    """The near value without its infinitely small part; `exact` where it is infinite."""
     where, known = packet("where"), near[0].detach()
     with at_kinks(EXACT):
         shown = _as_real(known, exact)
@@ -510,11 +514,11 @@ def standard_part(exact: Any, near: Sequence[Any]) -> Any:
 
 
 def _standing(near: Any, exact: Any) -> Any:
-    """What stands for an exact derivative that is undefined: ∞ or -∞ for c (iδ)⁻ᵐ, where c is
-    real; 0 for what is finite, and NaN if that is no real number.
+    """The number shown for an undefined exact derivative: ±∞ for c (iδ)⁻ᵐ with a real c, 0 for a
+    finite number, NaN if that is not real.
 
-    The size of such a number tells m, and m how far i⁻ᵐ turned c. A factor |c| that is not 1 makes
-    a wrong m, and a right angle of error only if it is as large as 1/δ.
+    The size of the number tells m, and m the rotation i⁻ᵐ of c. A factor |c| other than 1 makes m
+    inexact, but wrong by 1 only if |c| is as large as 1/δ.
     """
     where, small = packet("where"), infinitesimal(exact.dtype.np)
     finite, size = is_finite(near, exact), near.abs()
@@ -527,7 +531,7 @@ def _standing(near: Any, exact: Any) -> Any:
 
 
 def _as_real(near: Any, exact: Any) -> Any:
-    """What is near a real tensor without what is infinitely small."""
+    """The near value of a real tensor without its infinitely small part."""
     return near if near.dtype is exact.dtype else near.to(exact.dtype)
 
 
@@ -540,7 +544,9 @@ _SMALL = 1024  # multiples of δ up to this one are infinitely small
 
 
 def infinitely_small(dtype: np.dtype[Any]) -> float:
-    """What is no larger is infinitely small: a multiple of δ, and of δ² in a real part of iδ."""
+    """The bound below which a number is infinitely small: a multiple of δ (of δ² in a real
+    part).
+    """
     small = infinitesimal(dtype)
     return _SMALL * (small if dtype.kind == "c" else small * small)
 
@@ -549,14 +555,14 @@ def infinitely_small(dtype: np.dtype[Any]) -> float:
 
 
 def settle(tensor: Any, derivative: bool) -> Any:
-    """What a function's value or derivative is outside the transform that computed it."""
+    """Convert a function's value or derivative as it leaves the transform that computed it."""
     if isinstance(tensor, Tensor) and is_limit(tensor):
         return packet("_settle")(tensor, derivative)
     return tensor
 
 
 def ordinary(tensor: Any) -> Any:
-    """A tensor without what is beside its kink: its value, with its history and tangent."""
+    """A tensor without its near tensor: its value, with its history and tangent."""
     if not _is_of_limits(tensor):
         return tensor
     near, *exact = tensor.companion

@@ -2,7 +2,7 @@
 
 A meta tensor holds an array of stride 0, which has a shape and a dtype and costs no memory. An
 operator on meta tensors runs its row's shape rule: the archetype's, the row's own, or, for a
-decomposed row, those of its parts.
+decomposed row, the shape rules of its parts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class MetaInterpreter(Home):
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
-        """Nothing is written; only squeeze_ and its like change the shape."""
+        """Check the shapes; nothing is written, and only squeeze_ and the like change the shape."""
         if not values[0].is_meta:
             raise DependsOnValues(
                 f"{op.name}: a meta tensor has a shape and no data to write to a tensor that has"
@@ -57,7 +57,7 @@ class MetaInterpreter(Home):
         return values[0]
 
     def strides(self, tensor: Tensor) -> tuple[int, ...]:
-        """Those of row-major order: where elements would lie is not followed."""
+        """Row-major strides: the real ones are not tracked."""
         sizes = [max(n, 1) for n in tensor.shape]
         return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
 
@@ -91,7 +91,7 @@ def meta_tensor(shape: tuple[int, ...], dtype: DType) -> Tensor:
 
 
 def with_memory(value: Any) -> Any:
-    """A plain tensor of a meta tensor's shape, for whoever reads nothing else of it."""
+    """A plain tensor of a meta tensor's shape, for code that reads only the shape."""
     if not (isinstance(value, Tensor) and value.home is META_TENSORS):
         return value
     return make(np.empty(value.shape, value.dtype.np))
@@ -183,7 +183,7 @@ def _reduced_dtype(dtype: DType, wanted: DType | None, promote: Any) -> DType:
 
 
 def _view(op: Operator, values: list[Any]) -> Any:
-    """Of the kernel's result for arrays of stride 0."""
+    """The shapes of a view, from its kernel on arrays of stride 0."""
     try:
         results = op.parts.compute(*[_without_data(v) for v in values])
     except OverflowError as error:

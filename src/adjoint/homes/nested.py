@@ -31,10 +31,10 @@ from adjoint.table.rows import Row
 from adjoint.tensor.home import Height, Home
 from adjoint.tensor.tensor import Tensor
 
-# Words of the column `nested`: an operator applies to the values as they are, or to all of them.
+# Words of the column `nested`: an operator runs on the values unchanged, or reduces all of them.
 POINTWISE, REDUCTION = "pointwise", "reduction"
-_SAME = ("shape.same", "random.same")  # shape rules of results like the first argument
-# The reductions along the ragged dimension that have an operator for segments.
+_SAME = ("shape.same", "random.same")  # shape rules for results like the first argument
+# The reductions along the ragged dimension that segment_reduce can do.
 _SEGMENTS = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min", "prod": "prod"}
 
 
@@ -170,7 +170,7 @@ class NestedTensor(PackedTensor):
     is_nested = True
 
     def holding(self, values: Any) -> NestedTensor:
-        """Other values in the same places."""
+        """A nested tensor with the same structure and other values."""
         return nested_of(values, self.ragged)
 
     def fitted(self, grad: Any) -> Any:
@@ -273,7 +273,7 @@ def nested_of(values: Any, ragged: Ragged) -> NestedTensor:
 
 
 def _is_elementwise(row: Row) -> bool:
-    """Whether an operator treats every element alike, or makes a tensor like another one."""
+    """Whether an operator is elementwise, or makes a tensor like its argument."""
     if row.texts.get("nested") == POINTWISE or row.archetype.shape == "broadcast":
         return True
     makes = row.archetype.name == "creation" and "size" not in row.schema.names
@@ -324,7 +324,9 @@ def _along(op: Operator, values: list[Any]) -> Any:
 
 
 def _inside(what: str, dims: Any, ndim: int) -> tuple[Any, tuple[int, ...]]:
-    """Dimensions counted in the components, as they were given, and as a tuple."""
+    """Dimensions counted in the components: in the form given (a number or a list), and as a
+    tuple.
+    """
     wrapped = wrap_dims(what, dims, ndim)
     if 0 in wrapped:
         raise DimensionError(f"{what}: dim={dims} of a nested tensor: {parts.BATCH}")
@@ -351,7 +353,7 @@ def _along_ragged(op: Operator, given: list[Any], like: Any, touched: set[int]) 
 
 
 def _together(op: Operator, results: Any, like: Any, reduces: bool) -> Any:
-    """The results of the components: dense if the ragged dimension is gone, else nested."""
+    """The components' results as one: dense if the ragged dimension is gone, else nested."""
     if reduces and results and like.ragged.dim is not None:
         return operators.packet("stack").function(list(results))
     return parts.of_parts(op.name, list(results), like.layout)

@@ -1,4 +1,4 @@
-"""Users' say in calls of operators: `__torch_function__` of classes, and modes that see every call.
+"""Users' overrides of operators: `__torch_function__` of classes, and modes that see every call.
 
 The names and the order are PyTorch's: the innermost mode is asked first, then the classes of the
 arguments, the most derived first. While a mode's or a class's function runs, that mode is not
@@ -104,8 +104,8 @@ def overrides(value: Any) -> bool:
 
 
 def is_of_torch(function: Any) -> bool:
-    """Whether a function is PyTorch's own: its tensors are not ours, and would ask us again."""
-    owner = getattr(function, "__objclass__", function)  # of a method in C, the class
+    """Whether a function is PyTorch's own, which takes no tensors of ours."""
+    owner = getattr(function, "__objclass__", function)  # a method in C has its class
     return (getattr(owner, "__module__", None) or "").partition(".")[0] == "torch"
 
 
@@ -172,7 +172,7 @@ def _is_default(argument: Any, value: Any) -> bool:
 
 
 def function_of(op: Operator) -> Callable[..., Any]:
-    """The function that a user called, as he finds it: `ad.add`, `Tensor.add_`."""
+    """The public function of an operator, as the user called it: `ad.add`, `Tensor.add_`."""
     return packet(op.name).function
 
 

@@ -47,18 +47,20 @@ class Pullback(ABC):
 
     def __init__(self, inputs: list[Any], outputs: list[Any]) -> None:
         self.inputs = inputs  # the variables that the function ran on
-        self.outputs = outputs  # what it returned; None where nothing depends on a variable
+        self.outputs = outputs  # its outputs; None for one that depends on no variable
 
     def __call__(self, cotangents: Sequence[Any]) -> list[Any]:
-        """Jᴴ applied to one cotangent per output; None for inputs that nothing depends on."""
+        """Jᴴ applied to one cotangent per output; None for an input on which no output depends."""
         return self.settled(self.passed(cotangents, retain=True))
 
     def last(self, cotangents: Sequence[Any]) -> list[Any]:
-        """The same for the last time: what the function saved is let go on the way."""
+        """Like a call, for the last time: saved values are released on the way."""
         return self.settled(self.passed(cotangents, retain=False))
 
     def passed(self, cotangents: Sequence[Any], *, retain: bool) -> list[Any]:
-        """As a call, for a step on the way to a derivative: Note [Kinks] in limits.py."""
+        """Like a call, without settling, for a step inside a larger derivative: Note [Kinks] in
+        limits.py.
+        """
         roots: list[Any] = []
         grads: list[Any] = []
         for output, cotangent in zip(self.outputs, cotangents, strict=True):
@@ -74,22 +76,22 @@ class Pullback(ABC):
         """One backward pass, from outputs that have a gradient."""
 
     def settled(self, found: list[Any]) -> list[Any]:
-        """The results of a pass as derivatives, which have the layout of the inputs."""
+        """The gradients of a pass as ordinary tensors: a sparse one made dense."""
         return [dense(g) for g in found]
 
     @abstractmethod
     def outside(self, value: Any) -> Any:
-        """A tensor made by the function as it is outside: without the history of this call."""
+        """A tensor made by the function, without the history of this call."""
 
 
 class TapePullback(Pullback):
-    """Of a function that ran on the eager tape."""
+    """The pullback of a function that ran on the eager tape."""
 
     __slots__ = ("goes_on",)
 
     def __init__(self, inputs: list[Any], outputs: list[Any], goes_on: bool) -> None:
         super().__init__(inputs, outputs)
-        self.goes_on = goes_on  # whether the tape of the function goes on to leaves outside it
+        self.goes_on = goes_on  # whether the function's tape leads to leaves outside
 
     def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
         goes_on, recording = self.goes_on, current().recording != OFF
@@ -108,7 +110,7 @@ class TapePullback(Pullback):
 
 
 class LevelPullback(Pullback):
-    """Of a function that ran on a level: gradients are tensors of the level below."""
+    """The pullback of a function that ran on a level: gradients are tensors of the level below."""
 
     __slots__ = ("level",)
 
@@ -130,15 +132,15 @@ class LevelPullback(Pullback):
 def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:
     """Run `function(*inputs)`, which returns a list of tensors and something else (a pytree).
 
-    Returns both, the tensors on the level of the caller and without history of this call; and the
+    Returns both (the tensors on the caller's level, without the history of this call) and the
     pullback.
 
     Note [Closed leaves]: on the eager tape nothing tells a tensor of the function from one outside,
     so the variables are closed when it ends; a later backward that arrives there comes from a
-    tensor that was kept, and raises. Where the tape goes on to other leaves they only end, since
-    the result has the same history: gradients that arrive there are dropped. A tensor from outside
-    that was written to inside has such a history, too: it keeps the values, and the history only
-    where that goes on to other leaves.
+    tensor that was kept, and raises. If the tape also leads to other leaves, the variables only
+    end, since the result has the same history: gradients that arrive there are dropped. A tensor
+    from outside that was written to inside has such a history, too: it keeps the values, and the
+    history only where that goes on to other leaves.
     """
     if current().levels or any(t.home is not None for t in inputs):
         return pullback_on(GradLevel(), function, inputs)
@@ -174,7 +176,7 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
 
 
 def _forget(written: list[Any], starts: list[Any]) -> None:
-    """Cut tensors that were written to inside a transform off the history that ends there."""
+    """Drop the history, which ends with this transform, of tensors written to inside it."""
     for reference in written:
         tensor = reference()
         if tensor is not None and tensor.edge is not None and reaches(tensor.edge, starts):
@@ -191,7 +193,7 @@ def _goes_on(edges: list[Any], starts: list[Any]) -> bool:
 def pullback_on(
     level: GradLevel, function: Callable[..., Any], inputs: Sequence[Tensor]
 ) -> tuple[Any, Pullback]:
-    """As `pullback`, on a level, also where nothing else is open."""
+    """Like `pullback`, always on a level."""
     with level:
         variables = []
         for tensor in inputs:

@@ -43,8 +43,8 @@ from adjoint.tensor.home import Height, Home
 from adjoint.tensor.nodes import ZERO
 from adjoint.tensor.tensor import Tensor
 
-# Words of the column `layouts`: an operator that leaves zeros zero runs on the values; if it is
-# linear, even on each that is stored for one place. A third one, `makes`, says that the operator
+# Words of the column `layouts`: an operator that maps 0 to 0 runs on the values; if it is linear,
+# even on each of several values stored for one place. A third word, `makes`, says that the operator
 # takes the names of sparse layouts.
 VALUES, STORED = "values", "stored"
 
@@ -55,7 +55,7 @@ class SparseInterpreter(Home):
     height = Height.SPARSE
     name = "sparse tensors"
     sees_all = True
-    sums_in_place = True  # whoever holds the gradient sees the sum, as in a dense one
+    sums_in_place = True  # every holder of the gradient sees the sum, as with a dense one
 
     def plain_gradient(self, grad: Tensor) -> Tensor:
         return packet("_to_dense")(grad)
@@ -150,9 +150,9 @@ def _layouts(values: list[Any]) -> str:
 
 
 def _on_values(op: Operator, values: list[Any], *, together: bool) -> Any:
-    """Run an operator that leaves zeros zero on the values of its first argument.
+    """Run an operator that maps 0 to 0 on the values of its first argument.
 
-    Values of one place are added up before, if it must see them `together`.
+    With `together`, values at one place are added first.
     """
     if any(isinstance(v, SparseTensor) for v in values[1:]):
         raise ArgumentError(
@@ -179,9 +179,9 @@ class SparseTensor(StructuredTensor):
         return assemble(self.companion, values)
 
     def gradient(self, values: Any) -> Any:
-        """A gradient of the values as a sparse one.
+        """The sparse tensor of a gradient of the values.
 
-        Values of one place have one gradient, that of their sum, so it is coalesced.
+        Values at one place have one gradient, that of their sum, so the result is coalesced.
         """
         pattern, places = patterns.coalesced(self.companion)
         if pattern is not self.companion:
@@ -190,7 +190,7 @@ class SparseTensor(StructuredTensor):
         return assemble(pattern, values)
 
     def fitted(self, grad: Any) -> Any:
-        """A gradient, sparse or dense, as one of the values."""
+        """The gradient of the values, from a sparse or dense gradient of the tensor."""
         return packet("sparse_mask")(grad, self.detach()).stored
 
     @property
@@ -330,7 +330,9 @@ def _unflatten(pattern: Pattern, parts: Any) -> Any:
 
 
 def is_settled(structure: pytrees.TreeDef) -> bool:
-    """Whether each place of each sparse tensor of a pytree has one value, and so one derivative."""
+    """Whether no sparse tensor of a pytree has two values at one place: each place has one
+    derivative.
+    """
     if structure.kind is SparseTensor:
         return structure.data.is_coalesced or not structure.data.is_coo
     return all(c is pytrees.LEAF or is_settled(c) for c in structure.children)

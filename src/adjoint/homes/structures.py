@@ -1,8 +1,8 @@
 """Structures: tensors that hold an ordinary tensor of values, and numbers that place them.
 
-Sparse and nested tensors are such. The tape and the transforms know the values alone: what is asked
-of a structure's history and gradient is asked of them. The numbers are known in every transform,
-and the home of a structure is above all of them.
+Sparse and nested tensors are structures. The tape and the transforms know the values alone: history
+and gradient of a structure are those of its values. The numbers are known in every transform, and
+the home of a structure is above all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from adjoint.tensor.tensor import Tensor
 
 
 class StructuredTensor(Tensor):
-    """A tensor of values and of numbers that say where they belong."""
+    """A tensor of values, with numbers that say where the values belong."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class StructuredTensor(Tensor):
         raise AssertionError(f"{type(self).__name__} defines holding")
 
     def gradient(self, values: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """A gradient of the values as one of this tensor."""
+        """The gradient of this tensor, from that of its values."""
         return self.holding(values)
 
     def fitted(self, grad: Any) -> Any:
@@ -129,7 +129,7 @@ class PackedTensor(StructuredTensor):
 
 
 class PackedHome(Home):
-    """The home of such structures: what one says is what its values say."""
+    """The home of packed tensors: it answers with the shape, array, … of the values."""
 
     def shape(self, tensor: Any) -> tuple[int, ...]:
         return tensor.stored.shape
@@ -169,7 +169,7 @@ class PackedHome(Home):
 
 
 class DressedTensor(PackedTensor):
-    """A structure that is its one tensor of values, under other rules."""
+    """A structure that holds one tensor and follows other rules: NumPy's, or those of numbers."""
 
     __slots__ = ()
 
@@ -193,7 +193,7 @@ class DressedTensor(PackedTensor):
         value = self.value
         if value.home is None or value.dtype.is_differentiable:
             return value.__array__(dtype, copy)
-        array = value.array  # places, say: what no derivative follows may leave a transform
+        array = value.array  # indices, say: values without derivatives may leave a transform
         return array.astype(dtype or array.dtype, copy=bool(copy))
 
     def _number(self, what: str) -> Any:
@@ -212,7 +212,9 @@ class DressedTensor(PackedTensor):
 
 
 def undressed(value: Any) -> Any:
-    """The tensor under a dressed one, as ordinary operators take it; anything else as it is."""
+    """The tensor that a dressed one holds, as ordinary operators take it; other values
+    unchanged.
+    """
     return value.undressed() if isinstance(value, DressedTensor) else value
 
 
@@ -222,6 +224,6 @@ def inner(tensor: Any) -> Any:
 
 
 def outer(tensor: Any, grad: Any) -> Any:
-    """A gradient of `inner(tensor)` as one of the tensor."""
+    """The gradient of a tensor, from that of `inner(tensor)`."""
     structured = grad is not None and isinstance(tensor, StructuredTensor)
     return tensor.gradient(grad) if structured else grad

@@ -1,4 +1,4 @@
-"""Users' subclasses of the tensor: what their operators do, and of which class the results are.
+"""Users' subclasses of the tensor: how operators run on them, and the class of the results.
 
 An operator runs on plain tensors that share everything with those of the subclass, and its results
 become tensors of the subclass. A class with a `__torch_function__` of its own is asked instead, as
@@ -53,7 +53,7 @@ class SubclassInterpreter(Home):
         return _inside(tensor) is not None
 
     def of_class(self, tensor: Tensor, made: Tensor) -> Tensor:
-        """A new plain tensor as one of a class."""
+        """The new plain tensor `made` in the class of `tensor`."""
         return become(type(tensor), made) if current().asks_classes else made
 
     def data(self, tensor: Tensor) -> Tensor:
@@ -82,7 +82,7 @@ def _tensors(values: Any) -> list[Tensor]:
 
 
 def _class_among(values: Any) -> Any:
-    """The most derived of the users' classes among the arguments, the first of equals."""
+    """The most derived user class among the arguments; of several, the first."""
     kinds = [type(t) for t in _tensors(values) if is_subclass(type(t))]
     return next(k for k in kinds if not any(issubclass(o, k) and o is not k for o in kinds))
 
@@ -92,7 +92,7 @@ class _PlainStandIns:
 
     def __init__(self) -> None:
         self.stands_for: dict[int, Tensor] = {}  # by the plain tensor
-        self.keep: list[Tensor] = []  # so that no other tensor gets their addresses
+        self.keep: list[Tensor] = []  # kept alive, so that no other tensor gets its id
 
     def of(self, values: Any) -> Any:
         """The same arguments without subclasses."""
@@ -100,7 +100,7 @@ class _PlainStandIns:
             return type(values)(self.of(v) for v in values)
         if not isinstance(values, Tensor) or not is_subclass(type(values)):
             return values
-        if _inside(values) is not None:  # from a kink: the tensor inside knows what is near
+        if _inside(values) is not None:  # from a kink: the tensor inside has the near tensor
             plain = values.companion
         else:
             own_counter(values)
@@ -131,11 +131,11 @@ def _inside(tensor: Any) -> Any:
 def take_over(target: Tensor, written: Tensor) -> None:
     """Let a tensor go on from the one that stood for it, and may have been written to."""
     if _inside(target) is written and not is_limit(written):
-        del target.companion  # it was written to, and is an ordinary one now
+        del target.companion  # it was written to, and is ordinary now
     moved = written.value is not target.value  # by squeeze_, t_, …
     target.value, target.counter = written.value, written.counter
     if moved or target._base is None:
-        target.edge = written.edge  # that of other views was made again from their base
+        target.edge = written.edge  # edges of other views were computed again from their base
     if moved and target._base is not None:
         target._base.more().views.append(weakref.ref(target))
 
@@ -163,7 +163,7 @@ def as_class(kind: Any, value: Any, known: dict[int, Tensor]) -> Any:
 
 
 def plainly(tensor: Tensor, known: dict[int, Tensor]) -> Tensor:
-    """A tensor of a class as a plain one; one that stands for another is that one."""
+    """A tensor of a class as a plain one; if it stands for another tensor, that one."""
     found = known.get(id(tensor))
     return _retyped(Tensor, tensor, known) if found is None else found
 

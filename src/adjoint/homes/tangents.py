@@ -1,10 +1,10 @@
-"""Structural zeros of tangents: Note [Structural zeros] in zeros.py, in the other direction.
+"""Structural zeros of tangents: Note [Structural zeros] in structural_zeros.py, in forward mode.
 
-`sqrt(clamp(x, min=0))` does not move with an x below 0: what the tangent of that element is
-multiplied with afterwards, an infinite derivative too, is not seen. So a row with the column
-`selects` notes on the tangent of its result which elements are live, those where its forward
-formula does not give 0 for tangents of ones; pointwise rows pass the note on, and where their chain
-ends, elements that are not live are set to 0.
+`sqrt(clamp(x, min=0))` does not depend on an x below 0: the tangent of that element stays 0 even if
+it is multiplied by an infinite derivative afterwards. So a row with the column `selects` notes on
+the tangent of its result which elements are live: those where its forward formula does not give 0
+for tangents of ones. Pointwise rows pass the note on, and where their chain ends, elements that are
+not live are set to 0.
 """
 
 from __future__ import annotations
@@ -25,20 +25,18 @@ from adjoint.tensor.tensor import Tensor
 
 
 class Note:
-    """What is known of the zeros of a tangent."""
+    """The structural zeros of a tangent."""
 
     __slots__ = ("clean", "dirty", "live")
 
     def __init__(self, live: Live, *, dirty: bool) -> None:
         self.live = live
         self.dirty = dirty  # whether elements that are not live may be NaN
-        self.clean: Any = None  # of a dirty one: the tangent with its zeros, when it was asked for
+        self.clean: Any = None  # the cleaned tangent, if it is dirty and was asked for
 
 
 class PushedOnes(Live):
-    """What the forward formulas of a row give for tangents of ones; a list, if there are several
-    results.
-    """
+    """The result of a row's forward formulas for tangents of ones; a list for several results."""
 
     __slots__ = ("results", "row", "scope", "tangents")
 
@@ -77,14 +75,14 @@ def live_of(tangent: Any) -> Live | None:
 
 
 def clean(tangent: Any) -> Any:
-    """A tangent, or a list of them, as plain numbers."""
+    """A tangent, or a list of tangents, with its structural zeros set to 0."""
     if type(tangent) is list:
         return [clean(t) for t in tangent]
     note = None if tangent is None or tangent.extra is None else tangent.extra.zeros
     if note is None or not note.dirty:
         return tangent
     if note.clean is None:
-        if not _may_hold_nan(tangent):  # so that elements that are not live are 0 already
+        if not _may_hold_nan(tangent):  # then elements that are not live are 0 already
             note.dirty = False
             return tangent
         note.clean = structural_zeros.with_zeros(tangent, note.live)
@@ -96,8 +94,8 @@ def _may_hold_nan(tangent: Any) -> bool:
     while isinstance(tangent, Tensor):
         tangent = tangent.value
     if not isinstance(tangent, np.ndarray):
-        return True  # of a graph
-    with np.errstate(all="ignore"):  # of infinities and large numbers
+        return True  # in a graph it is unknown
+    with np.errstate(all="ignore"):  # infinities and large numbers warn
         total = np.add.reduce(tangent, None)
     return bool(total != total)
 
@@ -114,8 +112,8 @@ def any_noted(tangents: dict[str, Any]) -> bool:
 
 
 def for_formulas(row: Row, tangents: dict[str, Any]) -> dict[str, Any]:
-    """Noted tangents as the formulas of a row take them: a pointwise row may make NaN of zeros, if
-    what it makes of them is structurally zero, too.
+    """The tangents for the formulas of a row. Pointwise rows take them uncleaned: they may turn
+    zeros into NaN, since these elements of the result are structurally zero, too.
     """
     if structural_zeros.kind_of(row) == KEEPS and _are_alike(_present(tangents)):
         return tangents
@@ -124,8 +122,8 @@ def for_formulas(row: Row, tangents: dict[str, Any]) -> dict[str, Any]:
 
 @remembered
 def starts(row: Row) -> bool:
-    """Whether results of a row may have elements that come from no tangent: it selects, or it moves
-    as `cat` with a constant does, or a gather's transpose. Views and sums do neither.
+    """Whether results of a row may have elements without a tangent: it selects, or moves elements
+    next to constants, as `cat` or the transpose of a gather. Views and sums do neither.
     """
     kind = structural_zeros.kind_of(row)
     return not row.moves and (kind == SELECTS or (kind == MOVES and not row.reduces))
@@ -144,8 +142,8 @@ def _present(tangents: dict[str, Any]) -> list[Any]:
 def noted(
     row: Row, scope: dict[str, Any], tangents: dict[str, Any], found: list[Any], results: Any
 ) -> list[Any]:
-    """The tangents that a row's formulas gave, with what is known of their zeros: where the row
-    starts such notes, or was given some.
+    """The tangents that a row's formulas computed, with notes on their zeros if the row starts such
+    notes or its inputs had some.
     """
     kind = structural_zeros.kind_of(row)
     present = _present(tangents)
@@ -178,7 +176,7 @@ def _either(*known: Any) -> Any:
 
 
 def _marked(tangent: Any, live: Live, present: list[Any], *, dirty: bool) -> Any:
-    if not any(tangent is t for t in present):  # else it is one that came in, with its own note
+    if not any(tangent is t for t in present):  # else it is an input's tangent, with its own note
         tangent.more().zeros = Note(live, dirty=dirty)
     return tangent
 
@@ -188,7 +186,7 @@ def _any_dirty(tangents: Sequence[Any]) -> bool:
 
 
 def _is_steep(row: Row, scope: dict[str, Any]) -> bool:
-    """Whether the derivative of a pointwise row may be infinite: see `zeros._is_steep`."""
+    """Whether the derivative of a pointwise row may be infinite: see structural_zeros._is_steep."""
     if structural_zeros.reads_tensors(row):
         return True
     numbers = [v for v in scope.values() if isinstance(v, (int, float))]
