@@ -1,1 +1,1 @@
-"""Calls of operators: the functions written for rows, and the way of unusual calls."""
+"""Calls of operators: the functions generated for rows, and the slow path of unusual calls."""

@@ -91,7 +91,7 @@ class Places:
         return self._combined(values, "amax")
 
     def _combined(self, values: Any, how: str) -> Any:
-        """Combine the elements with values, all of those for one place; see `scatter_reduce`."""
+        """Combine the elements with all values for their place; see `scatter_reduce`."""
         tensor, shape = self.tensor, tuple(self.tensor.shape)
         places = operators.packet("arange")(prod(shape)).reshape(shape)[self.key]
         given = as_tensor(values).to(tensor.dtype).expand(tuple(places.shape)).reshape(-1)

@@ -1,10 +1,10 @@
 """Mixed precision: the column `autocast` of the table, applied while an `autocast` is open.
 
 A row says `lower` (its floating point tensors are cast to the dtype of the autocast: products,
-convolutions), `float32` (losses, factorisations), or `widest` (operands come to one dtype, float32
-if one of them is). Rows without the column take what they get; of those that are made of others,
-without a kernel, each part has its own rule. `parts` says that of a row with a kernel, `whole` that
-of a row without one the parts have none. float64 is never cast.
+convolutions), `float32` (losses, factorisations), or `widest` (operands are cast to one dtype,
+float32 if one of them is). Rows without the column take their operands unchanged; if they have no
+kernel, the rules of their parts apply. `parts` says the same of a row with a kernel; `whole` says
+of a row without a kernel that the rules of its parts do not apply. float64 is never cast.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from adjoint.tensor.modes import SeenMode
 from adjoint.tensor.nodes import Leaf
 from adjoint.tensor.tensor import Tensor
 
-_LOWER = (bfloat16, float16)  # what the CPU computes in
-_OTHERS = float16  # what other devices would compute in, where none is named
+_LOWER = (bfloat16, float16)  # dtypes in which the CPU computes
+_OTHERS = float16  # default dtype of other devices
 
 
 class Casts:
-    """The parameters that were cast inside the outermost autocast, and what they became."""
+    """The casts of parameters inside the outermost autocast."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, DType], tuple[Tensor, Tensor]] = {}  # by address and dtype
@@ -44,7 +44,7 @@ class Casts:
 
 @record
 class Precision:
-    """What an autocast asks for."""
+    """The settings of an open autocast."""
 
     enabled: bool
     dtype: DType  # ad.bfloat16
@@ -52,7 +52,7 @@ class Precision:
     casts: Casts  # shared with the autocasts inside it
 
     def cast(self, rule: str, values: list[Any]) -> list[Any]:
-        """The arguments of an operator in the precision that its row asks for."""
+        """The arguments of an operator, cast as the rule of its row says."""
         wanted = {"lower": self.dtype, "float32": float32}.get(rule) or self._widest(values)
         return [self._value(v, wanted) for v in values]
 
@@ -155,7 +155,7 @@ def _changed(now: State, precision: Precision) -> dict[str, Any]:
 
 
 def autocast_of_now() -> Callable[[], autocast]:
-    """A function that opens the autocast of this moment again, for a run that must be the same."""
+    """A function that opens the present autocast again, for a run that repeats this one."""
     now = _precision(current())
     return lambda: autocast("cpu", now.dtype, now.enabled, now.keeps_casts)
 

@@ -1,10 +1,10 @@
-"""Checks of a row as a whole: that everything it names exists, and that it says enough.
+"""Checks of a whole row: everything that it names exists, and every derivative is stated.
 
 `check_text` raises one `TableError` with all mistakes of a row, each on a line with
-`file:line:column`; `check_functions` then writes and compiles every function of the row.
-Rows of users are checked when `ad.library` reads them, ours by `tests/table/test_table.py`, so that
-a row that passed works as far as its text tells: no misspelt name is found at the first backward,
-and no derivative is zero because nobody wrote it.
+`file:line:column`; `check_functions` then writes and compiles every function of the row. Rows of
+users are checked when `ad.library` reads them, ours by `tests/table/test_table.py`, so that a
+checked row works as far as its text tells: no misspelt name shows up at the first backward, and no
+derivative is zero because nobody wrote it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_text(row: Row) -> None:
 
 
 def _results(row: Row) -> Iterator[str]:
-    """Only a decomposition of ours may have numbers among its results."""
+    """Complain of a number among the results, unless the row is ours and has a decomposition."""
     if row.family in FAMILIES and not row.kernel:
         return
     for returned in row.schema.returns:
@@ -65,7 +65,7 @@ def _kernel(row: Row) -> Iterator[str]:
 
 
 def _numpy(row: Row) -> Iterator[str]:
-    """What a row from outside is to be exported as; ours may name a function of export/."""
+    """Check the column `numpy`; only our rows may name a function of export/."""
     text = row.texts.get("numpy", "")
     if not text or row.family in FAMILIES:
         return
@@ -91,7 +91,7 @@ def _batch(row: Row) -> Iterator[str]:
 
 
 def _takes(row: Row, column: str, function: Any, count: int) -> Iterator[str]:
-    """Whether a function can be called with so many arguments, none of them to be written."""
+    """Complain unless a function takes `count` arguments by position and writes to none."""
     named = row.texts[column]
     if not callable(function):
         yield f"{row.place(column)}: {column}: {named} is a value, not a function"
@@ -177,7 +177,7 @@ def _named(row: Row, formula: Formula, parameters: frozenset[str]) -> Iterator[s
 
 
 def _of_no_tensor(row: Row, formula: Formula) -> Iterator[str]:
-    """Numbers and lists of the row have no methods and attributes."""
+    """Complain of methods and attributes of arguments that are numbers or lists."""
     others = {
         a.name: a.type for a in row.schema.arguments if not a.type.is_tensor or a.type.is_list
     }
@@ -212,7 +212,7 @@ def _decided(row: Row) -> Iterator[str]:
 
 
 def _forward(row: Row) -> Iterator[str]:
-    """Forward formulas say all: of each output, in each input."""
+    """Check that forward formulas cover every output."""
     if not row.forward:
         return
     served = {f.output for f in row.forward}
@@ -231,7 +231,9 @@ def _forward(row: Row) -> Iterator[str]:
 
 
 def _derivable(row: Row, item: ForwardFormula) -> Iterator[str]:
-    """A mode derived from the other needs that mode to be written, and a row of its kind."""
+    """Check that an automatic forward formula has the reverse formulas, and the row, that it
+    needs.
+    """
     where = row.place(item.output)
     if not any(e.formula is not None for e in row.reverse):
         if item.automatic:
@@ -297,7 +299,7 @@ def _archetype(row: Row) -> Iterator[str]:
 
 
 def _facts(row: Row) -> Iterator[str]:
-    """Columns that tell passes and the compiler something need the arguments that it is about."""
+    """Check that the columns read by passes and the compiler name arguments of the right kind."""
     schema = row.schema
     first = schema.arguments[0].type if schema.arguments else None
     tensor = first is not None and first.is_tensor and not (first.is_list or first.is_optional)
@@ -338,7 +340,7 @@ def _selects(row: Row) -> Iterator[str]:
 
 
 def _writes(row: Row) -> Iterator[str]:
-    """A kernel computes; what is written over is the first argument, by the result."""
+    """Check that a row writes only its result, and only over its first argument."""
     schema = row.schema
     if not schema.mutates or (row.decompose and not schema.replaces):
         return
@@ -357,7 +359,7 @@ def _defaults(row: Row) -> Iterator[str]:
         if argument.has_default:
             try:
                 arguments.convert(row.name, argument, argument.default)
-            except Exception as error:  # whatever a converter says of it, it is no default
+            except Exception as error:  # any error of a converter: it is no valid default
                 yield f"{row.place('name').of(argument.name)}: {error}"
 
 

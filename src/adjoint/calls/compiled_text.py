@@ -1,8 +1,7 @@
-"""Functions that are written as text for a row: compiled once, and prepared for later processes.
+"""Functions generated as text for a row: compiled once, and prepared for later processes.
 
-The names in the text tell what it needs: those of every such function stand in its namespace
-beforehand, and each other one that starts with an underscore has a value that the row decides. So
-a function is made of its text, or of its prepared code, in the same way.
+Common names of such texts are in the namespace beforehand; each other name with an underscore gets
+a value from the row. So a function is made from its text or from prepared code in the same way.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ def function(
 ) -> tuple[Callable[..., Any], str]:
     """The function `symbol` that the lines of `write` define, and its text.
 
-    `namespace` is its own from now on, and gets the values of the other names in it. `key` is where
-    it is prepared, '' if nowhere.
+    The function owns `namespace`, to which the values of its other names are added. `key` is the
+    name of its prepared code, '' if it is not prepared.
     """
 
     def compiled() -> tuple[str, tuple[str, ...], CodeType]:
@@ -38,13 +37,15 @@ def function(
     linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
     for name in names:
         namespace[name] = value_of(name)
-    local: dict[str, Any] = {}  # apart from the namespace: an operator may be called `any`
+    local: dict[str, Any] = {}  # not in the namespace: an operator may be called `any`
     exec(code, namespace, local)
     return local[symbol], text
 
 
 def _own_names(code: CodeType, known: set[str]) -> Iterator[str]:
-    """The names with an underscore that a code takes from its namespace, beside those known."""
+    """The names with an underscore that a code reads from its namespace, without the `known`
+    ones.
+    """
     for name in code.co_names:
         if name.startswith("_") and name not in known:
             known.add(name)

@@ -1,7 +1,7 @@
-"""The text that computes: of an operator's signature, its kernel on arrays, and its results.
+"""The text that computes: an operator's signature, its kernel on arrays, and its results.
 
-Everything known beforehand (promotion, conversion, what results are wrapped in) is decided here,
-when the text is written. `recording.py` adds the node, `eager.py` makes functions of the text.
+Everything known beforehand (promotion, conversion, the class of results) is decided here, when the
+text is written. `recording.py` adds the node, `eager.py` makes functions of the text.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from adjoint.table.schema import RENAMED, Argument
 
 
 def python_name(name: str) -> str:
-    """An argument's name as generated functions have it: `from` becomes `from_`."""
+    """An argument's name in generated functions: `from` becomes `from_`."""
     return f"{name}_" if name in RENAMED else name
 
 
 def indent(lines: list[str], depth: int = 1) -> list[str]:
-    """Lines further in."""
+    """The lines, indented `depth` levels."""
     return ["    " * depth + line for line in lines]
 
 
@@ -68,7 +68,7 @@ class Computing:
         checks = ["not _former"] if self.row.former else []
         checks += ["not _extra", "not (_SEEING and _state().seen)"]  # Note [Seen calls]
         if self.row.creates or self.row.random:
-            checks.append("not _state().levels")  # a transform sees what is created inside it
+            checks.append("not _state().levels")  # transforms see tensors created inside them
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             kind = argument.type
             if kind.is_tensor and kind.is_list:
@@ -77,15 +77,15 @@ class Computing:
                 test = f"type({name}) is _Tensor" + f" and {name}.home is None" * plain
                 checks.append(f"({name} is None or {test})" if kind.is_optional else test)
             elif kind.base in ("Device", "Layout") or name == "pin_memory":
-                checks.append(f"{name} is None")  # anything else is checked on the slow way
-            elif argument.name == self.row.fills:  # a tensor may fill, with its derivative
+                checks.append(f"{name} is None")  # other values are checked by `slow`
+            elif argument.name == self.row.fills:  # a tensor may be the value, with its derivative
                 checks.append(f"type({name}) in _NUMBERS")
             elif not argument.has_default and not kind.is_optional:
                 checks.append(f"{name} is not _MISSING")
         return " and ".join(checks)
 
     def _fallback(self) -> str:
-        if self.row.former:  # what is left over makes one list with the other positional ones
+        if self.row.former:  # further arguments join the positional ones in a list
             count = sum(not a.keyword_only for a in self.schema.arguments)
             given = f"({''.join(f'{name}, ' for name in self.names[:count])}*_former)"
             return (
@@ -95,7 +95,9 @@ class Computing:
         return f"    return {self._named(f'_slow(_op, {self.tuple}, _extra)')}"
 
     def _normalise(self) -> list[str]:
-        """Convert arguments that are not of the schema's type; a type check each when they are."""
+        """Convert arguments to the schema's types; an argument of the right type costs one
+        check.
+        """
         lines: list[str] = []
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             test = self._is_normal(argument, name)
@@ -122,7 +124,7 @@ class Computing:
             return ""
         test = tests[kind.base]
         if kind.is_list:
-            # a tuple is trusted to hold ints only after conversion; checking entries costs little
+            # tuples may hold other things than ints; checking entries costs little
             test = (
                 f"type({name}) in _TUPLES and _WHOLE.issuperset(_map(type, {name}))"
                 if kind.base == "int"
@@ -148,7 +150,9 @@ class Computing:
         return lines + self._as_arrays() + limits.after_kernel(self.row)
 
     def _run(self) -> list[str]:
-        """The call of the kernel; of one in C where arrays are large and there is one."""
+        """The call of the kernel; of a large-array kernel if there is one and the arrays are
+        large.
+        """
         run = f"{self._results()} = {self._kernel()}"
         if not large.has_text(self.row):
             return [run]
@@ -156,7 +160,9 @@ class Computing:
         return [f"if {self._is_small()} or (_r := _large({values})) is None:", f"    {run}"]
 
     def _is_small(self) -> str:
-        """The test that NumPy's kernel is as good; a column and a row may make a large result."""
+        """The test whether NumPy's kernel is as good, by the sizes; a column and a row may make a
+        large result.
+        """
         first, *others = (f"_v_{python_name(a.name)}" for a in self.schema.tensors)
         if large.pays_early(self.row):
             return " and ".join(f"{v}.size < {large.FEW}" for v in (first, *others))
@@ -205,7 +211,7 @@ class Computing:
         return [*before, f"if {needed}:", *indent(promoting), *self._real_numbers(tensors[0])]
 
     def _widening(self, promoted: Sequence[Argument], promoting: list[str]) -> list[str]:
-        """Instead of `promoting`, or after it: halves beside wider numbers go another way."""
+        """The promotion, with a separate branch for halves next to wider numbers."""
         halves = " or ".join(f"_v_{a.name}.dtype in _REDUCED" for a in promoted if a.type.is_tensor)
         scalars = [python_name(a.name) for a in promoted if not a.type.is_tensor]
         if not scalars:
@@ -216,8 +222,8 @@ class Computing:
         return [f"if ({halves}) and {real}:", *ours, "else:", *indent(promoting)]
 
     def _widens(self) -> bool:
-        """Whether numbers beside halves stay float32 (`numbers: wide`), which NumPy must be told;
-        a kernel of our own knows.
+        """Whether numbers next to halves stay float32 (`numbers: wide`) and the kernel is NumPy's;
+        our own kernels do that themselves.
         """
         return (
             self.row.has_wide_numbers
@@ -226,7 +232,7 @@ class Computing:
         )
 
     def _may_mix(self) -> bool:
-        """Whether operands of several dtypes are brought to one: their node needs another rule."""
+        """Whether operands of several dtypes are promoted: their node then needs another rule."""
         return len(self.row.promoted_tensors) > 1 and self._can_have_gradient()
 
     def _can_have_gradient(self) -> bool:
@@ -239,7 +245,9 @@ class Computing:
         )
 
     def _real_numbers(self, tensor: Argument) -> list[str]:
-        """Refuse complex numbers beside real tensors where they do not decide the dtype."""
+        """Refuse complex numbers with real tensors in arguments that do not take part in
+        promotion.
+        """
         lines: list[str] = []
         promoted = {a.name for a in self.row.promoted}
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
@@ -251,7 +259,7 @@ class Computing:
         return lines
 
     def _order(self) -> list[str]:
-        """Column `order: needed`: refuse complex numbers, which NumPy would put in some order."""
+        """Column `order: needed`: refuse complex numbers, which NumPy would order somehow."""
         if self.row.texts.get("order") != "needed":
             return []
         first = next(a for a in self.row.promoted if a.type.is_tensor)
@@ -296,7 +304,7 @@ class Computing:
         return lines + self._own_results()
 
     def _own_results(self) -> list[str]:
-        """A kernel from outside may return anything: odd dtypes, its own arguments."""
+        """Check the results of a user's kernel: it may return odd dtypes or its own arguments."""
         if self.row.family in FAMILIES:
             return []
         arrays = "".join(
@@ -323,7 +331,7 @@ class Computing:
         return ", ".join(self._out(i) for i in range(len(self.schema.returns))) or "_r"
 
     def _named(self, results: str) -> str:
-        """Several results under the names that the schema gives them: x.sort().values."""
+        """Several results as a tuple with the schema's names: x.sort().values."""
         return f"_Results(({results}))" if has_named_results(self.schema) else results
 
     def _wrap(self) -> list[str]:
@@ -340,7 +348,7 @@ class Computing:
             else:
                 lines += [f"{out} = _new(_Tensor)", f"{out}.value = {result}", *_fresh(out)]
             if returned.type.is_tensor and (returned.writes or not returned.alias):
-                lines += ["if _INFERENCE:", f"    _mark({out})"]  # Note [Inference] in tape.py
+                lines += ["if _INFERENCE:", f"    _mark({out})"]  # Note [Inference] in nodes.py
             elif returned.alias:
                 base = next(
                     python_name(a.name) for a in self.schema.arguments if a.alias == returned.alias

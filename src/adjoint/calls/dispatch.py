@@ -1,6 +1,6 @@
-"""The way of an unusual call: converted arguments, `out=`, the topmost interpreter, good errors.
+"""The path of unusual calls: converted arguments, `out=`, the topmost interpreter, good errors.
 
-A plain call never comes here. `slow` brings the arguments to the schema's types, and hands the
+A plain call never comes here. `slow` converts the arguments to the schema's types, and hands the
 operator to the topmost interpreter among them, or back to the eager function.
 """
 
@@ -37,12 +37,12 @@ from adjoint.table.schema import Argument, Schema
 from adjoint.tensor.nodes import before_write, wrote
 from adjoint.tensor.tensor import Tensor, alias, is_plain
 
-# Where a new tensor may live; checked here, and ignored by kernels.
+# Arguments that place a new tensor; checked here, and ignored by kernels.
 _PLACES = {"device": (), "layout": ("strided",), "pin_memory": ("False", "True")}
 
 
 def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
-    """Run an operator on whatever the user passed."""
+    """Run an operator on any arguments that a user passed."""
     if seeing and current().function_modes:
         return overrides.ask_mode(overrides.function_of(op), *overrides.as_called(op, args, extra))
     if extra:
@@ -57,13 +57,13 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
                 return _filled_later(op, args, place)
             values = arguments.bind(op, args)
             break
-    else:  # nothing to convert: most calls from inside a transform
+    else:  # nothing to convert, as in most calls inside a transform
         values = list(args)
     if op.takes_place:
         place = _place(op, values)
         if place is META:
             return meta.run(op, values)
-        if place is CPU and not any(op.row.differentiable_outputs):  # it reads shapes alone
+        if place is CPU and not any(op.row.differentiable_outputs):  # it reads only shapes
             values = [meta.with_memory(v) for v in values]
     return run(op, values)
 
@@ -78,12 +78,12 @@ def in_former_order(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) 
     return op.function(*found[0], **found[1], **extra)
 
 
-_ZEROS = (False, 0, 0.0, 0j)  # of the categories of dtypes
+_ZEROS = (False, 0, 0.0, 0j)  # zeros by category of dtype
 
 
 def _unknown_fill(op: Operator, args: tuple[Any, ...]) -> int | None:
-    """Where the number stands that a new tensor is filled with, if it is a tensor of a transform,
-    or of the tape: `full_like(x, y.sum())` in a traced function.
+    """The index of the fill value of a new tensor, if that is a tensor on the tape or of a
+    transform: `full_like(x, y.sum())` in a traced function.
     """
     fills = op.row.fills
     if fills not in op.schema.names:
@@ -95,7 +95,7 @@ def _unknown_fill(op: Operator, args: tuple[Any, ...]) -> int | None:
 
 
 def _filled_later(op: Operator, args: tuple[Any, ...], place: int) -> Any:
-    """A new tensor, filled with a tensor of one element when it is there, with its derivative."""
+    """A new tensor that is then filled with a tensor of one element, with its derivative."""
     value = args[place]
     if value.numel() != 1:
         raise ArgumentError(
@@ -108,17 +108,17 @@ def _filled_later(op: Operator, args: tuple[Any, ...], place: int) -> Any:
 
 @remembered
 def _place_arguments(schema: Schema) -> tuple[tuple[int, Argument], ...]:
-    """The arguments that say where a tensor lives, with their numbers."""
+    """The arguments that place a new tensor, with their indices."""
     return tuple(
         (i, a) for i, a in enumerate(schema.arguments) if a.name in _PLACES and not a.type.is_tensor
     )
 
 
 def _place(op: Operator, values: list[Any]) -> Device | None:
-    """Check device and layout, take them out of `values`, and return the device, if one is said.
+    """Check device and layout, remove them from `values`, and return the device, if one is given.
 
-    A tensor that is made without another one is made on the default device. Memory is never
-    pinned: `pin_memory` says how it is copied to other devices.
+    A tensor made from no other tensor is made on the default device. Memory is never pinned:
+    `pin_memory` concerns copies to other devices.
     """
     device = None if op.schema.tensors else current().default_device
     for i, argument in _place_arguments(op.schema):
@@ -140,7 +140,7 @@ def _place(op: Operator, values: list[Any]) -> Device | None:
 
 
 def again(op: Operator, values: list[Any]) -> Any:
-    """Run an operator on arguments that it has had once, which are now one level below."""
+    """Run an operator again, on arguments one level below those of its first run."""
     for value in values:
         if type(value) is list or (isinstance(value, Tensor) and value.home is not None):
             return run(op, values)
@@ -165,8 +165,8 @@ def run(op: Operator, values: list[Any]) -> Any:
 
 
 def _run_seen(op: Operator, values: list[Any], now: State, interpreter: Any) -> Any:
-    """Let autocast choose the precision; what an operator consists of is its own, unless it is
-    made of others and has no rule: then each of them has its own.
+    """Let autocast choose the precision. The parts of an operator are not cast again, unless it has
+    no kernel and no rule: then the rule of each part applies.
     """
     rule = op.row.texts.get("autocast")
     is_open = now.autocast is not None and now.autocast.enabled
@@ -190,7 +190,7 @@ def _run(op: Operator, values: list[Any], interpreter: Any) -> Any:
         except UNUSUAL as error:
             raise_explained(op, error, tuple(values))
     levels = current().levels
-    if levels and op.row.random:  # the innermost transform says who gets which numbers
+    if levels and op.row.random:  # the innermost transform decides which samples share numbers
         return levels[-1].random(op, values)
     if levels and op.row.creates and (interpreter is None or interpreter.height < levels[0].height):
         return _create(op, values)
@@ -199,13 +199,15 @@ def _run(op: Operator, values: list[Any], interpreter: Any) -> Any:
     return op.call([_plain_value(v) for v in values])
 
 
-# Traces of branches and of bodies of loops that are open, of all contexts: without one, an operator
-# pays for nothing but a look at an empty list.
+# Open traces of branches and loop bodies, of all contexts: while there are none, an operator pays
+# only for testing an empty list.
 regions: list[Any] = []
 
 
 def enclosing(interpreter: Any) -> Any:
-    """Who runs an operator: a branch that is being traced, though all tensors are from outside."""
+    """The interpreter of an operator: the branch being traced, even if all tensors are from
+    outside.
+    """
     for level in reversed(current().levels):
         if level.encloses:
             return level if level.height > interpreter.height else interpreter
@@ -213,7 +215,7 @@ def enclosing(interpreter: Any) -> Any:
 
 
 def region_of_write(interpreter: Any, target: Any) -> Any:
-    """Who runs a write: a branch or body that is being traced, if the tensor is older."""
+    """The interpreter of a write: the branch or body being traced, if the tensor is older."""
     view = None if target.extra is None else target.extra.view
     for level in reversed(current().levels):
         if level in regions:
@@ -223,7 +225,7 @@ def region_of_write(interpreter: Any, target: Any) -> Any:
 
 
 def _create(op: Operator, values: list[Any]) -> Any:
-    """Make a tensor inside transforms, on the level of each, so that it may be written to there."""
+    """Create a tensor inside transforms, lifted to each level, so that it may be written to."""
     outer = current().levels
     start = max((i for i, level in enumerate(outer) if level.creates), default=-1)
     with changed(levels=()):
@@ -325,11 +327,11 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
         np.copyto(out.value, result.value, casting="unsafe")
         wrote(out, what)
         return out
-    return out.copy_(result)  # which carries tangents and batches along
+    return out.copy_(result)  # copy_ carries tangents and batches
 
 
 def same_dtype(arrays: tuple[Any, ...]) -> bool:
-    """Whether all arrays that are there have one dtype."""
+    """Whether all arrays that are not None have one dtype."""
     present = [a.dtype for a in arrays if a is not None]
     return all(d is present[0] for d in present)
 
@@ -345,7 +347,7 @@ def all_plain_or_none(values: Any) -> bool:
 
 
 def recover(op: Operator, error: Exception, args: tuple[Any, ...]) -> Any:
-    """After a kernel failed: run it again if it was a floating point warning, else explain."""
+    """After a kernel failed: run it again if a floating point warning was raised, else explain."""
     try:
         if isinstance(error, (RuntimeWarning, FloatingPointError)):
             with np.errstate(all="ignore"):
@@ -355,7 +357,7 @@ def recover(op: Operator, error: Exception, args: tuple[Any, ...]) -> Any:
         del error  # the error holds this frame: without this, both live until a collection
 
 
-# What sizes and numbers beyond all bounds lead to, also in decompositions.
+# Errors that excessive sizes and numbers cause, also in decompositions.
 UNUSUAL = (MemoryError, OverflowError, ZeroDivisionError)
 _EXPLAINED: dict[type, type[AdjointError]] = {
     np.linalg.LinAlgError: LinAlgError,
@@ -370,7 +372,7 @@ _EXPLAINED: dict[type, type[AdjointError]] = {
 
 
 def raise_explained(op: Operator, error: Exception, args: tuple[Any, ...]) -> NoReturn:
-    """Raise what a kernel's error means: in the words of the shape rule, or of the kernel."""
+    """Raise the error of the shape rule in place of a kernel's, or the kernel's, explained."""
     explanation = None
     try:
         if isinstance(error, (AdjointError, RecursionError, NotImplementedError)):

@@ -120,7 +120,7 @@ def build(op: Operator) -> Callable[..., Any]:
 
 
 def _functional(op: Operator) -> Callable[..., Any]:
-    """The operator without its write: one in its own right, which any interpreter can run."""
+    """The functional form of an operator that writes, which any interpreter can run."""
     schema = parse(re.sub(r"\(\w!\)", "", op.schema.text))
     row = dataclasses.replace(op.row, schema=schema)
     vars(row)["prepared_as"] = op.row.prepared_key("functional")
@@ -183,9 +183,9 @@ def _must_be_real(op: Operator, name: str, value: complex) -> None:
 
 
 def _own(op: Operator, result: Any, arguments: tuple[Any, ...]) -> Any:
-    """The result of a kernel from outside, as an array that tensors can hold.
+    """The result of a user's kernel, as an array that tensors can hold.
 
-    It gets memory of its own, unless the schema says that it shares.
+    It gets its own memory, unless the schema says that it shares memory.
     """
     if type(result) is list:
         return [_own(op, r, arguments) for r in result]

@@ -18,12 +18,12 @@ from adjoint.tape.backward_passes import BackwardRequest
 from adjoint.tape.edges import GradientEdge
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
-Source = Tensor | GradientEdge  # what can be differentiated, and in what
+Source = Tensor | GradientEdge  # an output or an input of a derivative
 
 
 def _listed(value: Any) -> list[Any]:
     """One tensor, edge or number, any iterable of them, or a dictionary's values, as a list."""
-    if type(value) in (tuple, list):  # without a look into the classes of others
+    if type(value) in (tuple, list):  # the common case, without the checks below
         return list(value)
     if isinstance(value, (Tensor, GradientEdge)) or not isinstance(value, Iterable):
         return [value]
@@ -156,7 +156,7 @@ def grad(
 
 
 def _zeros(source: Any, requires_grad: bool) -> Tensor:
-    """Zeros in place of a gradient that is absent; a variable, if gradients are to have history."""
+    """Zeros in place of an absent gradient; a variable if gradients are to have a history."""
     if isinstance(source, GradientEdge):
         raise GradError(
             "grad: materialize_grads=True needs tensors as inputs, and an edge of one has no "
@@ -166,13 +166,13 @@ def _zeros(source: Any, requires_grad: bool) -> Tensor:
     return zeros.requires_grad_() if requires_grad else zeros
 
 
-vmap: Any = None  # set by adjoint/__init__.py: the transforms are above this layer
+vmap: Any = None  # set by _wiring.py: transforms are above this layer
 
 
 def _batched_grad(
     outputs: list[Any], inputs: list[Any], grads: list[Any], options: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """The gradients of a batch of cotangents, the batch in front."""
+    """The gradients for a batch of cotangents; the batch is the first dimension."""
     if any(g is None for g in grads):
         raise GradError(
             "grad: is_grads_batched=True needs grad_outputs with the batch in front, one for "

@@ -35,8 +35,8 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     saves = narrow.saves(op.row) if op.row.reverse else all_saves(op.row)
     of_self = [s for s in saves if s.kind == TENSOR and s.source == "self"]
     keeps_narrow, keeps_self = bool(of_self), any(not s.narrow for s in of_self)
-    # a result that only the slopes of other arguments need has memory of its own, as a copy of self
-    # would have: the tensor may be written to again
+    # if only derivatives in other arguments need the result, it gets its own memory, as a copy of
+    # self would: the tensor may be written to again
     keeps_result = any(s.kind == RESULT and "self" in s.users for s in saves)
     is_view = op.row.archetype.name == "inplace_view"
     what, most = op.schema.name, op.positional
@@ -111,7 +111,7 @@ def _write_in_turns(op: Operator, functional: Callable[..., Any], values: list[A
 def _write_at_once(
     op: Operator, loops: large.Large, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> bool:
-    """Whether native code wrote a large result without history straight over the tensor."""
+    """Let native code write a large result without history straight over the tensor, if it can."""
     values = _bind(op, args, keywords)
     if not _is_plain_write(values) or overlaps.is_view_of_windows(values[0]):
         return False
@@ -127,8 +127,8 @@ def _write_at_once(
 
 
 def _fit_numbers(op: Operator, arrays: list[Any]) -> bool:
-    """Make the numbers among the operands elements of the tensor's dtype, in place; False where
-    another dtype is computed in.
+    """Round the numbers among the operands to the tensor's dtype, in the list; False if the
+    operator computes in another dtype.
     """
     row, names = op.row, op.schema.names
     given = dict(zip(names, arrays, strict=True))
@@ -148,7 +148,7 @@ def _has_history(value: Any) -> bool:
 
 
 def _is_plain_write(values: Sequence[Any]) -> bool:
-    """Whether the tape hears nothing of a write: it is off, or nothing here has a history."""
+    """Whether a write is not recorded: the tape is off, or no operand has a history."""
     if not values or not is_plain(values[0]):
         return False
     if not current().recording:
@@ -157,7 +157,7 @@ def _is_plain_write(values: Sequence[Any]) -> bool:
         if isinstance(value, Tensor):
             if not is_plain(value) or value.edge is not None:
                 return False
-        elif type(value) in (list, tuple):  # of tensors, perhaps
+        elif type(value) in (list, tuple):  # may hold tensors
             return False
     extra = values[0].extra
     return extra is None or extra.view is None or extra.view.base.edge is None
@@ -166,7 +166,7 @@ def _is_plain_write(values: Sequence[Any]) -> bool:
 def _write_plainly(
     what: str, functional: Callable[..., Any], args: tuple[Any, ...]
 ) -> Tensor | None:
-    """The common case, an update without a history; None: take the long way."""
+    """The common case, an update without a history; None if the general way must be taken."""
     tensor = args[0]
     if overlaps.is_view_of_windows(tensor):
         return None
@@ -228,16 +228,16 @@ def _before(tensor: Tensor, keeps_self: bool) -> Tensor:
 
 
 def _without_derivative(result: Tensor, before: Tensor) -> Tensor:
-    """A result that depends on `self` without a derivative (eq_, logical_not_): its gradient is 0.
+    """Give a result without a derivative in `self` (eq_, logical_not_) a history with gradient 0.
 
-    `self` must not go on with the history of the values that were overwritten.
+    `self` must not keep the history of the overwritten values.
     """
     everywhere = make(np.array(True))
     return packet("where")(everywhere, result.to(before.dtype), before)
 
 
 def check_writable(tensor: Tensor, what: str, *, one_number: bool = False) -> None:
-    """Raise if `tensor` cannot be written to; one that was expanded takes `one_number` alone."""
+    """Raise if `tensor` cannot be written to; an expanded tensor takes only a single number."""
     before_write(tensor, what)
     views.check_writable(tensor, what)
     array = tensor.value
@@ -270,7 +270,7 @@ def _share_result(result: Tensor, tensor: Tensor) -> None:
 
 
 def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) -> Tensor:
-    """squeeze_, t_, …: the tensor becomes a view of what it was; its views keep that as base."""
+    """squeeze_, t_, …: the tensor becomes a view of a new tensor for its former value."""
     tensor, what = values[0], op.name
     before_write(tensor, what)
     views.check_writable(tensor, what)

@@ -1,4 +1,4 @@
-"""Methods and functions that no row can say: construction, `to`, `backward`, whole comparisons."""
+"""Methods and functions that no row can describe: construction, `to`, `backward`, `equal`."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     keeps = device is None and isinstance(data, Tensor)
     if not keeps and device_of("as_tensor", device) is META:
         return as_tensor(data, dtype, CPU).to(META)
-    if type(data) in NUMBER_TYPES and isinstance(data, Tensor):  # a number that is followed
+    if type(data) in NUMBER_TYPES and isinstance(data, Tensor):  # a number that a transform follows
         return data.settled(None if dtype is None else to_dtype(dtype))  # type: ignore[attr-defined]
     if isinstance(data, Tensor):
         data = undressed(data)
@@ -84,7 +84,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def _stacked(data: Any, dtype: DType) -> Tensor:
-    """Nested lists of tensors and numbers as one tensor, with the history of all."""
+    """Nested lists of tensors and numbers as one tensor, with the history of all of them."""
     if isinstance(data, (list, tuple, range)):
         return operators.packet("stack").function([_stacked(v, dtype) for v in data])
     return as_tensor(data, dtype)
@@ -129,7 +129,7 @@ def from_numpy(array: Any) -> Tensor:
 
 
 def device_of(what: str, device: Any) -> Device:
-    """Where a new tensor lives, CPU or META: on the device that is named, or the default one."""
+    """The device of a new tensor, CPU or META: the named one, or the default."""
     chosen = current().default_device if device is None else device
     return META if chosen is not None and present(what, chosen).type == "meta" else CPU
 
@@ -183,7 +183,7 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         return operators.packet("_to_copy").function(self, dtype=wanted, memory_format=number)
     if number in (None, PRESERVE):
         return self.clone() if copy else self
-    wanted_order: Any = number  # which takes a format by its number, too
+    wanted_order: Any = number  # it may be the number of a memory format, too
     return (
         self.clone(memory_format=wanted_order)
         if copy
@@ -438,8 +438,8 @@ def numel(self: Tensor) -> int:
 def tensor_of(value: Any) -> Tensor:
     """Make a tensor of a number or array given where an operator wants a tensor.
 
-    Nobody hears of later writes to an array, so where the tape or a transform may keep it, it is
-    copied. `as_tensor` and `from_numpy` share memory, and say so.
+    Later writes to an array go unnoticed, so it is copied if the tape or a transform may keep it.
+    `as_tensor` and `from_numpy` share memory, as documented.
     """
     if not isinstance(value, np.ndarray):
         return make(np.asarray(tensor_from_data(value)))

@@ -1,7 +1,7 @@
 """Python's operators on tensors (`x + 1`, `-x`, `x @ y`, `x[0]`, `x += y`), and `x.T`, `x.real`.
 
 Each is a function made on first use from the operators of the table. They live in this module, so
-that a node can tell them from the user's code when it remembers its place.
+that the search for the user's line recognises them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _PROPERTIES = {
     "real": "real",
     "imag": "imag",
 }
-_NUMBERS = (int, float, complex, np.generic)  # also the bfloat16 of ml_dtypes
+_NUMBERS = (int, float, complex, np.generic)  # np.generic includes the bfloat16 of ml_dtypes
 
 
 def install() -> None:
@@ -59,7 +59,7 @@ def install() -> None:
         setattr(Tensor, f"__{python}__", _unary(f"__{python}__", name))
     for attribute, name in _PROPERTIES.items():
         setattr(Tensor, attribute, property(_unary(attribute, name)))
-    for prefix in ("", "r", "i"):  # of Python 2; programs call it by name
+    for prefix in ("", "r", "i"):  # a name of Python 2, called by programs
         setattr(Tensor, f"__{prefix}div__", getattr(Tensor, f"__{prefix}truediv__"))
     Tensor.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
     Tensor.__setitem__ = indexing.setitem  # type: ignore[attr-defined]

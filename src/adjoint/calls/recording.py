@@ -1,7 +1,7 @@
 """The text that records: the node that an operator leaves on the tape.
 
-What the node saves was read off the formulas (`saving.py`); whether anything is recorded, and what
-is saved only if it is used, is decided by the text when it runs.
+The formulas determine what a node may save (`saving.py`); the text decides when it runs whether
+anything is recorded, and which conditional values are saved.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FunctionWriter(Computing):
         ]
 
     def composite(self) -> list[str]:
-        """Tensors of any home will do: the operators that it is made of see to levels."""
+        """The function of a decomposed operator: its parts handle tensors of every home."""
         body = self._normalise()
         return [
             self._signature(),
@@ -207,7 +207,7 @@ class FunctionWriter(Computing):
         )
 
     def _is_narrow(self) -> str:
-        """The test whether the result is a half: Note [Narrow derivatives] in narrow.py."""
+        """The test whether the result is narrow: Note [Narrow derivatives] in tape/narrow.py."""
         return f"{self._result(0)}.dtype.itemsize == 2"
 
     def _condition_text(self, condition: str) -> str:
@@ -215,7 +215,7 @@ class FunctionWriter(Computing):
         return condition.replace("grad_input_mask", f"({masks},)")
 
     def _versions(self, saves: tuple[Save, ...], home: str) -> str:
-        """The versions of saved tensors, or None where all are 0: Note [Counters] in tape.py."""
+        """The versions of saved tensors, or None if all are 0: Note [Counters] in nodes.py."""
         tensors = [(python_name(s.source), s.narrow) for s in saves if s.kind == TENSOR]
         if home != "None" or any(s.kind == TENSORS for s in saves):
             return "_versions_of(_rule, _node.saved)"
@@ -233,7 +233,7 @@ class FunctionWriter(Computing):
         return f"({', '.join(counts)},) if {' or '.join(counts)} else None"
 
     def _watch(self, saves: tuple[Save, ...], home: str) -> list[str]:
-        """Give saved results counters that the node holds: Note [Counters] in tape.py."""
+        """Give saved results counters that the node holds: Note [Counters] in nodes.py."""
         numbers = sorted({s.number for s in saves if s.kind == RESULT})
         if not numbers:
             return []
@@ -299,7 +299,9 @@ def rule_of(row: Row) -> RowRule:
 
 @remembered
 def mixed_rule_of(row: Row) -> RowRule:
-    """The rule for operands of several dtypes: on tensors alone, as NumPy promotes otherwise."""
+    """The rule for operands of several dtypes: on tensors only, because NumPy promotes
+    differently.
+    """
     rule = RowRule(row)
     rule.raw = None
     return rule

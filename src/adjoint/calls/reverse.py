@@ -42,7 +42,7 @@ class RowRule(Rule):
         self.saves = all_saves(row) if derived else narrow.saves(row)
         self.first_counter = _first_counters(self.saves)
         name = "".join(w.capitalize() for w in row.schema.name.strip("_").split("_")) + "Backward0"
-        saved_names = tuple(s.name for s in self.saves if not s.narrow)  # these are the last ones
+        saved_names = tuple(s.name for s in self.saves if not s.narrow)  # narrow ones come last
         if derived:
             super().__init__(name, self._derived, None, saved_names)
         else:
@@ -60,7 +60,7 @@ class RowRule(Rule):
             self.raw, self.unmarked = self._marked, self.raw
 
     def _marked(self, node: Node, grad: Any, needs: Any) -> Any:
-        """As `raw`, with the elements marked that were not selected."""
+        """Like `raw`, with structural zeros marked in the gradients."""
         apply: Any = self.unmarked
         return structural_zeros.moved(apply, node, grad, apply(node, grad, needs))
 
@@ -76,7 +76,7 @@ class RowRule(Rule):
         function = write(self, raw=False)
         mixes = len(self.row.promoted_tensors) > 1 and _is_real_with_its_output(self.row)
 
-        widens = self.row.widens  # then there is one result, and one gradient
+        widens = self.row.widens  # rows that widen have one result
 
         def general(node: Node, grad: Any, needs: Any, graph: bool) -> Any:
             values = observe.unpack(node, self, graph)
@@ -89,7 +89,7 @@ class RowRule(Rule):
         return general(node, grad, needs, graph)
 
     def _together(self, values: list[Any], dtype: DType) -> list[Any]:
-        """The saved operands in the dtype that the row computed in: Note in derive._together."""
+        """The saved operands in the dtype in which the row computed: see derive._together."""
         promoted = self.row.promoted_tensors
         found: list[Any] = []
         for save, value in zip(self.saves, values, strict=True):
@@ -107,7 +107,7 @@ class RowRule(Rule):
 
 
 def _first_counters(saves: tuple[Save, ...]) -> dict[int, int]:
-    """For each saved output, the place of its counter among a node's; of a list, the first."""
+    """For each saved output, the index of its counter in a node's; for a list, of the first."""
     numbers = sorted({s.number for s in saves if s.kind == RESULT})
     return {number: place for place, number in enumerate(numbers)}
 
@@ -118,7 +118,9 @@ def refuse(message: str) -> None:
 
 
 def write(rule: RowRule, *, raw: bool, is_narrow: bool = False) -> Callable[..., Any]:
-    """Write the backward function of a row: on arrays, or on tensors; or that of narrow ones."""
+    """Write the backward function of a row: for arrays or for tensors, for narrow dtypes or
+    others.
+    """
     known = _written(rule.row)
     if (raw, is_narrow) not in known:
         name = "raw" if raw else "general"
@@ -136,7 +138,7 @@ def write(rule: RowRule, *, raw: bool, is_narrow: bool = False) -> Callable[...,
 
 @remembered
 def _written(row: Row) -> dict[tuple[bool, bool], Callable[..., Any]]:
-    """The backward functions of a row, by whether they are on arrays and of narrow ones."""
+    """The backward functions of a row by (on arrays, for narrow dtypes)."""
     return {}
 
 
@@ -188,8 +190,8 @@ def _lines(rule: RowRule, raw: bool, is_narrow: bool) -> list[str]:
 
 
 def _bound(rule: RowRule, name: str, raw: bool) -> Callable[..., Any]:
-    """The formula that a backward function calls _formula_0, _real_0 for real numbers, or _large_0
-    for large arrays.
+    """The function that a backward text calls `_formula_0`, `_real_0` (for real numbers) or
+    `_large_0` (for large arrays).
     """
     if name == "_narrow":
         return lambda *values: write(rule, raw=True, is_narrow=True)(*values)
@@ -209,7 +211,7 @@ def _bound(rule: RowRule, name: str, raw: bool) -> Callable[..., Any]:
 
 
 def _bound_narrow(rule: RowRule, number: int, raw: bool) -> Callable[..., Any]:
-    """The formula for narrow arrays or tensors: Note [Narrow derivatives] in narrow.py."""
+    """The formula for narrow arrays or tensors: Note [Narrow derivatives] in tape/narrow.py."""
     row = rule.row
     formula, parameters = narrow.reverse_formulas(row)[number], _narrow_parameters(rule, number)
     inputs = "_".join(row.reverse[number].inputs)
@@ -241,7 +243,7 @@ def _narrow_parameters(rule: RowRule, number: int) -> tuple[str, ...]:
 
 
 def _parameters(rule: RowRule, entry: Reverse) -> tuple[str, ...]:
-    """The names in a formula that a backward function has values for."""
+    """The names in a formula for which a backward function has values."""
     assert entry.formula is not None
     return _known_names(rule, entry.formula)
 
@@ -296,7 +298,7 @@ def _gradients(row: Row) -> list[str]:
 
 
 def _is_real_with_its_output(row: Row) -> bool:
-    """Whether a real output means real inputs, so that conj() does nothing."""
+    """Whether all inputs are real if the output is, so that conj() does nothing."""
     promoted = {a.name for a in row.promoted}
     return (
         len(row.schema.returns) == 1
@@ -340,14 +342,14 @@ def _entry(
 
 
 def _narrow_entry(rule: RowRule, entry: Reverse, number: int, needs: dict[str, str]) -> list[str]:
-    """A line of the backward function of narrow arrays or tensors."""
+    """The lines for one formula in the backward function for narrow dtypes."""
     call = f"_narrow_{number}({', '.join(_narrow_parameters(rule, number))})"
     (name,) = entry.inputs
     return [f"    _g_{name} = {call} if {needs[name]} else None"]
 
 
 def _arrays_of(rule: RowRule, entry: Reverse) -> list[str]:
-    """The arrays in a formula that is arithmetic with arrays, which one loop may compute."""
+    """The names of the arrays in a formula that is pure arithmetic, which one loop can compute."""
     assert entry.formula is not None
     if not isinstance(entry.formula.tree.body, ast.BinOp):
         return []
@@ -357,5 +359,5 @@ def _arrays_of(rule: RowRule, entry: Reverse) -> list[str]:
 
 
 def as_tensor(value: Any) -> Any:
-    """Wrap an array that an engine hands to a general rule."""
+    """Wrap an array that the engine passes to a general rule."""
     return value if value is None or isinstance(value, Tensor) else make(value)

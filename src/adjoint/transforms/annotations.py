@@ -1,8 +1,8 @@
 """Types of functions that transforms take and return, for annotations.
 
-`Callable[P, R]` keeps a function's parameters, with their names. The protocols below keep them and
-name the types of the first of them, too: a function is called in both ways that a protocol lists,
-so type checkers find all parameters as `P` and the first as `A`.
+`Callable[P, R]` keeps a function's parameters, with their names. The protocols below also name the
+types of the first parameters: a function can be called in both ways that a protocol lists, so type
+checkers bind all parameters to `P` and the first to `A`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")  # all parameters of a function
 Q = ParamSpec("Q")  # those after the chosen ones
 R = TypeVar("R")  # what it returns
-X = TypeVar("X")  # what it returns beside that, with has_aux=True
+X = TypeVar("X")  # its second result, with has_aux=True
 T = TypeVar("T")  # a tree
 Y = TypeVar("Y")  # another
 A = TypeVar("A")  # the first argument, a tree

@@ -32,9 +32,9 @@ def chosen(
     args: tuple[Any, ...],
     keywords: dict[str, Any],
 ) -> tuple[list[int | str], bool]:
-    """The places that `argnums` names, and whether the user gave several.
+    """The arguments that `argnums` names, and whether the user gave a sequence.
 
-    A place is a position, or the name of an argument that was given by name.
+    An argument is named by its position, or by its name if it was passed by name.
     """
     several = isinstance(argnums, Sequence) and not isinstance(argnums, str)
     numbers: Any = argnums if several else [argnums]
@@ -53,7 +53,7 @@ def chosen(
 def _place(
     f: Callable[..., Any], number: Any, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> int | str | None:
-    """Where an argument was given, by position or by name; None if it was not."""
+    """The position or the name under which an argument was passed; None if it was not passed."""
     if isinstance(number, str):
         if number in keywords:
             return number
@@ -71,14 +71,14 @@ def _names(f: Callable[..., Any]) -> list[str]:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     try:
         return [p.name for p in inspect.signature(f).parameters.values() if p.kind in kinds]
-    except (TypeError, ValueError):  # what is built in may have none
+    except (TypeError, ValueError):  # builtins may have no signature
         return []
 
 
 def to_tensor(what: str, value: Any, path: str, integers: bool = False) -> Tensor:
-    """A leaf of a differentiated argument as a tensor of a dtype that has derivatives.
+    """A leaf of a differentiated argument as a tensor with a differentiable dtype.
 
-    With `integers` a tensor may have another dtype.
+    With `integers` other dtypes are allowed.
     """
     if not isinstance(value, Tensor) and is_duck_array(value):
         value = np.asarray(value)
@@ -99,7 +99,7 @@ def to_tensor(what: str, value: Any, path: str, integers: bool = False) -> Tenso
 
 
 def is_variable(value: Any) -> bool:
-    """Whether this is a tensor that can be differentiated in as it is."""
+    """Whether this is a plain differentiable tensor, usable as a variable without conversion."""
     return (
         isinstance(value, Tensor)
         and type(value) not in NUMBER_TYPES
@@ -115,7 +115,7 @@ def flattened(tree: Any) -> tuple[list[Any], TreeDef]:
 
 
 def matched(what: str, structure: TreeDef, tree: Any, name: str) -> list[Any]:
-    """The leaves of a pytree in the order of a structure that it must have."""
+    """The leaves of a pytree, which must have the given structure, in its order."""
     leaves, got = flattened(tree)
     if got == structure:
         return leaves
@@ -137,7 +137,7 @@ def flatten(
 
 
 def flatten_output(what: str, output: Any) -> tuple[list[Any], TreeDef]:
-    """The leaves of what a function returned; each must be a tensor or a number."""
+    """The leaves of a function's output, each a tensor or a number, and its structure."""
     if isinstance(output, Tensor) and not isinstance(output, StructuredTensor):
         return [output], LEAF
     leaves, structure = flattened(output)
@@ -156,10 +156,10 @@ def flat_function(
     keywords: dict[str, Any],
     integers: bool = False,
 ) -> tuple[list[Any], TreeDef, Callable[..., Any], Dress]:
-    """The chosen arguments as flat tensors, their structure, `f` as a function of them, and how
-    they were given.
+    """The chosen arguments as flat tensors, their structure, `f` as a function of these tensors,
+    and their dress.
     """
-    if argnums == 0 and len(args) == 1 and is_variable(args[0]):  # most calls
+    if argnums == 0 and len(args) == 1 and is_variable(args[0]):  # the most common call
         return [args[0]], LEAF, f if not keywords else lambda x: f(x, **keywords), PLAIN
     places, several = chosen(what, f, argnums, args, keywords)
     trees = tuple([args[p] if isinstance(p, int) else keywords[p] for p in places])
@@ -179,5 +179,5 @@ def flat_function(
 
 
 def zero_tangent(primal: Any) -> Any:
-    """Zeros like a tensor, where a rule wants a tangent that is not there."""
+    """Zeros like a tensor, for a rule that needs an absent tangent."""
     return operators.packet("zeros_like")(primal.detach()) if isinstance(primal, Tensor) else None

@@ -31,7 +31,7 @@ from adjoint.tensor import views
 from adjoint.tensor.nodes import wrote
 from adjoint.tensor.tensor import Tensor
 
-LOOPED: Counter[str] = Counter()  # operators that ran as a loop
+LOOPED: Counter[str] = Counter()  # how often each operator ran as a loop
 
 Rule = Callable[..., Any]
 
@@ -40,7 +40,7 @@ Rule = Callable[..., Any]
 def rule_of(row: Row) -> tuple[str, Rule | None]:
     """The kind of batching rule that a row has, and the rule.
 
-    The kind is own, archetype, decomposition (then there is no function), none needed, or loop.
+    The kind is "own", "archetype", "decomposition" (without a function), "none needed" or "loop".
     """
     named = binding.batching(row)
     if named is not None:
@@ -56,7 +56,7 @@ def rule_of(row: Row) -> tuple[str, Rule | None]:
     if row.decompose:
         return "decomposition", None
     if row.archetype.name == "inplace_view":
-        return "archetype", None  # the view itself, and the tensor becomes it
+        return "archetype", None  # the view operator runs, and the tensor becomes its result
     if not row.schema.tensors:
         return "none needed", None
     if not row.schema.mutates and _shifts(row):
@@ -65,7 +65,9 @@ def rule_of(row: Row) -> tuple[str, Rule | None]:
 
 
 def _shifts(row: Row) -> bool:
-    """Whether a row takes one tensor and dimensions, so that shifting them is all."""
+    """Whether a row takes one tensor and dimensions, so that its rule only shifts the
+    dimensions.
+    """
     tensors = row.schema.tensors
     if len(tensors) != 1 or tensors[0].type.is_list:
         return False
@@ -73,7 +75,7 @@ def _shifts(row: Row) -> bool:
 
 
 class BatchLevel(Level):
-    """One call of `vmap`. Beside a tensor stands the axis of the batch in its value, or None."""
+    """One call of `vmap`. A tensor's companion is the axis of the batch in its value, or None."""
 
     name = "vmap"
 
@@ -103,9 +105,9 @@ class BatchLevel(Level):
                 if isinstance(results, Tensor):
                     return wrap(self, results, None, 0)
                 return self._wrap(results, 0)
-        if op.name == "detach":  # cuts the history below too, as the method does
+        if op.name == "detach":  # also drops the history below, as the method does
             return self.detach(values[0])
-        if op.row.archetype.name == "inplace_view":  # what it does apart from writing
+        if op.row.archetype.name == "inplace_view":  # its functional form
             return operators.packet(op.name[:-1])(*values)
         has, ndims, batched = self._facts(values)
         if not batched:
@@ -115,9 +117,9 @@ class BatchLevel(Level):
         return self._apply(rule, op, values, has, ndims)
 
     def _alike(self, values: list[Any]) -> list[Any] | None:
-        """What is below, if all tensors there broadcast as they are; the common case, made quick.
+        """The values below, if they broadcast without changes; else None.
 
-        That is: one dtype, one number of dimensions, batches in front.
+        The common case, made quick: one dtype, one number of dimensions, batches in front.
         """
         found: list[Any] = []
         dtype = ndim = None
@@ -167,8 +169,8 @@ class BatchLevel(Level):
         return results
 
     def _facts(self, values: list[Any]) -> tuple[list[Any], list[Any], bool]:
-        """Of each argument, whether it is batched and how many dimensions it has; and whether any
-        is batched.
+        """Whether each argument is batched, the number of dimensions of each, and whether any is
+        batched.
         """
         has: list[Any] = []
         ndims: list[Any] = []
@@ -187,7 +189,7 @@ class BatchLevel(Level):
         return has, ndims, any_batched
 
     def _fronts(self, values: list[Any]) -> list[Any]:
-        """The arguments below, with the batch in front where there is one."""
+        """The values of the arguments below; batched ones with the batch in front."""
         found: list[Any] = []
         for value in values:
             if isinstance(value, Tensor):
@@ -201,7 +203,7 @@ class BatchLevel(Level):
         return found
 
     def front(self, value: Any) -> Any:
-        """What is below, with the batch in front where there is one."""
+        """The value of a tensor below; a batched one with the batch in front."""
         return self._fronts([value])[0]
 
     def again(
@@ -217,7 +219,7 @@ class BatchLevel(Level):
         return level.result(result)
 
     def result(self, value: Any) -> Any:
-        """A result of this level on the one below, with the batch in front."""
+        """The value of a result of this level, one level below, with the batch in front."""
         if not isinstance(value, Tensor):
             return value
         below = self.front(value)
@@ -244,7 +246,7 @@ class BatchLevel(Level):
         return self.lift(tensor.value.clone(), tensor.companion)
 
     def write(self, op: Operator, target: Any, result: Any) -> None:
-        """Write the value below, where each sample has its own if the result has."""
+        """Write the value below; if the result is batched, the target becomes batched first."""
         if result.shape != target.shape:
             raise ShapeError(
                 f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to "
@@ -267,9 +269,7 @@ class BatchLevel(Level):
         with self.outside():
             base.value = base.value.expand((self.size, *base.value.shape)).clone()
         base.companion = 0
-        known: dict[
-            int, Any
-        ] = {}  # views by their last step, since a view of a view shares its steps
+        known: dict[int, Any] = {}  # views by their last step, since views of views share steps
         for living in views.living_views(base):
             path = living.extra.view.path
             done = next((i for i in range(len(path), 0, -1) if id(path[i - 1]) in known), 0)
@@ -304,7 +304,7 @@ class BatchLevel(Level):
         return True
 
     def direction(self, tensor: Tensor) -> Any:
-        """Of a batch, below is another shape."""
+        """The tangent of a tensor; None for a batched one, whose value has another shape."""
         return super().direction(tensor) if tensor.companion is None else None
 
     def array(self, tensor: Tensor) -> Any:
@@ -338,7 +338,7 @@ class BatchLevel(Level):
 
 
 def mapped(function: Callable[..., Any], values: list[Any], batched: list[Any]) -> Any:
-    """Run `function(values)` over the first dimension of the values that say so.
+    """Run `function(values)` over the first dimension of the values marked in `batched`.
 
     The results have that dimension in front, and random operators draw once for all.
     """
@@ -366,14 +366,16 @@ def _lifted(level: BatchLevel, values: list[Any], batched: list[Any]) -> list[An
 
 
 def shifted_or_looped(batch: Batch, *values: Any) -> Any:
-    """One tensor and dimensions, of a row that says no more; what None or () mean is not known."""
+    """Shift the dimensions of a row with one tensor, else loop: the meaning of None or () is
+    unknown.
+    """
     given = dict(zip(batch.op.schema.names, values, strict=True))
     known = all(v is not None and v != () for name, v in given.items() if name in DIMS)
     return shifted(batch, *values) if known else looped(batch, *values)
 
 
 def looped(batch: Batch, *values: Any) -> Any:
-    """The last resort: one sample after the other, with a warning that names the operator."""
+    """The last resort: one sample after another, with a warning that names the operator."""
     op = batch.op
     if not LOOPED[op.full_name]:
         warnings.warn(

@@ -1,12 +1,12 @@
 """Derivatives of users' own: custom_vjp, custom_jvp, custom_rule, custom_gradient.
 
-All are `Function`s underneath, so they work under every transform and in eager; the mode that the
-user did not write is derived from the one that he did, by transposition.
+All are `Function`s underneath, so they work under every transform and in eager mode; the mode that
+the user did not write is derived from the written one, by transposition.
 
 Note [Closures]: a `Function` sees its arguments only. If the user's function also uses a tensor of
-an open transform, or one that requires a gradient, its derivative would be lost without a word. So
-the function runs on detached arguments with the tape on: any history in its output comes from
-elsewhere, and is refused.
+an open transform, or one that requires a gradient, its derivative would be lost silently. So the
+function runs on detached arguments with the tape on: any history in its output comes from such a
+tensor, and raises.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class UsesOutsideTensor(GradError):
 
 
 class UserCall:
-    """A call of a user's function with its tensors taken out, to be put back later."""
+    """A call of a user's function, with the tensors taken out of its arguments and put back
+    later.
+    """
 
     def __init__(
         self,
@@ -58,19 +60,19 @@ class UserCall:
         self.leaves = [tensor_of(v) if isinstance(v, np.ndarray) else plain(v) for v in leaves]
         self.places = [i for i, v in enumerate(self.leaves) if isinstance(v, Tensor)]
         self.out_structure: Any = None
-        self.count = 0  # of outputs
+        self.count = 0  # number of outputs
         self.rest: tuple[Any, list[Any]] = (
             None,
             [],
-        )  # structure of the residuals, and where each is
-        self.generators: list[Any] = []  # that fwd drew from; their states are its last results
+        )  # structure of the residuals, and the place of each
+        self.generators: list[Any] = []  # from which fwd drew; their states are its last results
 
     @property
     def tensors(self) -> list[Any]:
         return [self.leaves[i] for i in self.places]
 
     def arguments(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The user's arguments with other tensors in them: fixed ones, and the others."""
+        """The user's arguments with other tensors in them: (fixed ones, the others)."""
         args, _ = self.rebuild(tensors)
         return (
             tuple([a for i, a in enumerate(args) if i in self.fixed]),
@@ -78,7 +80,7 @@ class UserCall:
         )
 
     def refuse_fixed(self, needed: Sequence[bool]) -> None:
-        """Raise if a tensor of a fixed argument is differentiated; `needed` says which are."""
+        """Raise if a tensor of a fixed argument is differentiated, by the flags `needed`."""
         if not self.fixed:
             return
         wanted = set(pytrees.leaves(self.arguments(range(len(self.places)))[0]))
@@ -89,12 +91,12 @@ class UserCall:
             )
 
     def is_plain(self) -> bool:
-        """Whether no transform and no tape sees the call."""
+        """Whether no transform and no tape is involved in the call."""
         tensors = self.tensors
         return dispatch.topmost(tensors) is None and all(t.edge is None for t in tensors)
 
     def forget_tensors(self) -> None:
-        """Keep the places of the tensors only."""
+        """Drop the tensors, and keep their places in the arguments."""
         for place in self.places:
             self.leaves[place] = None
 
@@ -106,7 +108,9 @@ class UserCall:
         return pytrees.unflatten(self.structure, self.dress.put_on(leaves))
 
     def run(self, function: Callable[..., Any], tensors: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """The function's result, and the tensors it was given. See Note [Closures]."""
+        """Run the function; return its result, and the detached tensors it got. See Note
+        [Closures].
+        """
         given = [t.detach() for t in tensors]
         positional, named = self.rebuild(given)
         with enable_grad(), levels.without_tapes():
@@ -135,11 +139,11 @@ class UserCall:
         return self.dress.result(self._tree(outputs))
 
     def given_back(self, tree: Any) -> Any:
-        """What the user's function returned, as the caller takes it."""
+        """The result of the user's function, in the caller's dress."""
         return tree if self.dress.make_result or not self.dress.makes else plain_tree(tree)
 
     def seen(self, outputs: Any) -> Any:
-        """Outputs, or cotangents of these, as the user's rule sees them."""
+        """Outputs or their cotangents, dressed for the user's rule."""
         return self.dress.seen(self._tree(outputs))
 
     def _tree(self, outputs: Any) -> Any:
@@ -164,7 +168,7 @@ class UserCall:
         return [found[i] for i in self.places]
 
     def _leaves(self, structure: TreeDef, tree: Any, root: str) -> list[Any]:
-        """One tensor or None for each leaf of a structure, from what a rule returned."""
+        """One tensor or None for each leaf of a structure, from the result of a rule."""
         found = pytrees.flatten_up_to(structure, tree, what=f"{self.what}: the rule", root=root)
         for value in found:
             if value is not None and not isinstance(value, Tensor) and pytrees.is_container(value):
@@ -175,7 +179,7 @@ class UserCall:
         return [plain(v) for v in found]
 
     def tangents(self, tree: Any) -> tuple[Any, ...]:
-        """One tangent for each output, from what a rule returned."""
+        """One tangent for each output, from the result of a rule."""
         return tuple(self._leaves(self.out_structure, tree, "tangent of the output"))
 
 
@@ -186,15 +190,15 @@ def _carried(leaf: Any, height: int) -> Any:
 
 
 def _comes_from_elsewhere(tensor: Any, height: int, recorded: bool) -> bool:
-    """Whether a tensor has a derivative in what is no argument.
+    """Whether a tensor has a derivative in a tensor that is no argument.
 
-    A trace writes down what a function makes of constants, operator by operator.
+    A trace records operators on constants, which have none.
     """
     if tensor.home is not None and tensor.home.height > height:
         return recorded or not tensor.home.creates
     while levels.on_level(tensor):
         tensor = tensor.value
-    return getattr(tensor, "edge", None) is not None  # at the bottom of a trace there is none
+    return getattr(tensor, "edge", None) is not None  # values of a trace have no edge
 
 
 def _name(function: Any) -> str:
@@ -202,7 +206,7 @@ def _name(function: Any) -> str:
 
 
 class _WithVjp(Function):
-    """A function with fwd and bwd; its outputs are the user's, then residuals of their own."""
+    """A function with fwd and bwd; its outputs are the user's outputs, then the residuals."""
 
     @staticmethod
     def forward(call: Any, rule: Any, *tensors: Any) -> Any:
@@ -249,7 +253,7 @@ class _WithVjp(Function):
 def _place_residuals(
     call: UserCall, residuals: Any, given: list[Any], outputs: tuple[Any, ...]
 ) -> list[Any]:
-    """Note where each residual is: an input, an output, a constant. Return the others."""
+    """Note which residuals are inputs, outputs or constants. Return the others."""
     leaves, structure = pytrees.flatten(residuals)
     known = {id(t): ("input", i) for i, t in enumerate(given)} | {
         id(t): ("made", i) for i, t in enumerate(outputs)
@@ -287,7 +291,7 @@ def _pull_residuals(
     states: Sequence[Any],
     grads: Sequence[Any],
 ) -> list[Any]:
-    """The derivative of the residuals, that of fwd as written: second derivatives need it."""
+    """The gradients through the residuals: the derivative of fwd itself, for second derivatives."""
 
     def residuals(tensors: list[Any]) -> list[Any]:
         positional, named = call.rebuild(tensors)
@@ -364,7 +368,9 @@ _IN_FORWARD: ContextVar[frozenset[Any]] = ContextVar("custom_vjp", default=froze
 
 
 class _Custom(Wrapper[P, R]):
-    """A function with a rule of its own, which leaves out some arguments, by position or name."""
+    """A function with its own rule, which does not differentiate some arguments (by position or
+    name).
+    """
 
     def __init__(
         self,
@@ -393,7 +399,7 @@ class _Custom(Wrapper[P, R]):
         return UserCall(self.what, given, {}, fixed)
 
     def _positional(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
-        """Arguments by position, defaults included, which is how rules get them."""
+        """Arguments by position, defaults included, as rules get them."""
         signature = self._signature
         if signature is None or (not keywords and len(args) == len(signature.parameters)):
             return args
@@ -410,16 +416,16 @@ class _Custom(Wrapper[P, R]):
     def _signature(self) -> inspect.Signature | None:
         try:
             return inspect.signature(self.function)
-        except (TypeError, ValueError):  # what is built in may have none
+        except (TypeError, ValueError):  # builtins may have no signature
             return None
 
     @property
     def what(self) -> str:
-        """The call in messages: custom_vjp(f)."""
+        """The function's name in messages: custom_vjp(f)."""
         return f"{type(self).__name__}({_name(self.function)})"
 
     def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """The function, and the rules that it has got."""
+        """The function and its rules, for pickle."""
         held = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         return _with_rules, (type(self), held)
 
@@ -457,7 +463,7 @@ class custom_vjp(_Custom[P, R]):  # noqa: N801 - reads as a decorator
         self.fwd, self.bwd = fwd, bwd
 
     def run_forward(self, *args: Any) -> Any:
-        """`fwd`, in which the function has no rule: it is what the rule is for."""
+        """Run `fwd`, in which the function runs without its rule."""
         assert self.fwd is not None
         token = _IN_FORWARD.set(_IN_FORWARD.get() | {self})
         try:
@@ -495,7 +501,7 @@ class custom_jvp(_Custom[P, R]):  # noqa: N801 - reads as a decorator
     """
 
     rule: Callable[..., Any] | None = None
-    rules: tuple[Callable[..., Any] | None, ...] | None = None  # one for each argument
+    rules: tuple[Callable[..., Any] | None, ...] | None = None  # one rule for each argument
 
     def defjvp(self, rule: F) -> F:
         """Set the rule, and return it, so that this decorates."""

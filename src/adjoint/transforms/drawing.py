@@ -1,9 +1,9 @@
-"""Users' functions that run again: what they draw is what they drew first.
+"""Users' functions that run again draw the same random numbers as in their first run.
 
-Note [States of a batch]: a state that is read inside `vmap` has a row for each sample, all equal.
-Who draws again from a state that is batched did so first inside that vmap, and draws as it says;
-a vmap that was opened later, over cotangents, say, finds a state without a batch: its samples share
-the numbers.
+Note [States of a batch]: a state that is read inside `vmap` has a row for each sample, all equal. A
+function that draws again from a batched state first drew inside that vmap, and follows its
+`randomness`. A vmap opened later (over cotangents, say) finds a state without a batch: its samples
+share the numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from adjoint.transforms.batch import BatchLevel
 
 
 def batched(level: BatchLevel, state: Any) -> Any:
-    """A state as it is read inside a vmap: Note [States of a batch]."""
+    """A state with a row for each sample of a vmap: Note [States of a batch]."""
     with level.outside():
         rows = state.unsqueeze(0).expand((level.size, *state.shape))
     return level.lift(rows, 0)
@@ -57,7 +57,7 @@ def draw_again(
 
 
 def _plain(state: Any) -> Any:
-    """A state without its batches, whose rows are equal; any state for a batch without samples."""
+    """A state without its batches, whose rows are equal; any state if a batch has no samples."""
     while on_level(state):
         state = state.value
     array = state.array
@@ -66,7 +66,7 @@ def _plain(state: Any) -> Any:
 
 @contextmanager
 def _shared(state: Any) -> Generator[None]:
-    """Let samples share numbers in each open vmap of which a state is no part."""
+    """A block in which samples share numbers in each open vmap that did not batch the state."""
     owners = []
     while on_level(state):
         owners += [state.home] if state.companion is not None else []
@@ -83,7 +83,7 @@ def _shared(state: Any) -> Generator[None]:
 
 
 def watched() -> GeneratorWatch:
-    """A block that notes the states of generators before it first draws from them."""
+    """A block that records the states of generators before its first draws."""
     trace = next((level for level in reversed(current().levels) if level.creates), None)
     return GeneratorWatch(trace)
 

@@ -1,9 +1,9 @@
-"""What a function sees of its arguments: of NumPy's arrays, arrays; of numbers, numbers.
+"""Dressing: a function sees NumPy's arrays as arrays and numbers as numbers, not as tensors.
 
-A transform runs its function on tensors. Where an argument was given as an array of NumPy's, or as
-a number, the function sees the tensor dressed as one (homes/arrays.py, homes/held_numbers.py), and
-what it returns is undressed. Results are tensors, as those of tensors are. Inside a function that
-sees arrays a transform is given such arrays, and then returns arrays, too.
+A transform runs its function on tensors. If an argument was given as a NumPy array or as a number,
+the function sees its tensor dressed as one (homes/arrays.py, homes/held_numbers.py), and its result
+is undressed. Results of the transform are tensors, as for tensors. But if the transform is called
+inside a function that sees arrays, its arguments are such arrays, and it returns arrays, too.
 """
 
 from __future__ import annotations
@@ -26,11 +26,13 @@ from adjoint.homes.held_numbers import HeldNumber, Number, held_number
 from adjoint.homes.structures import DressedTensor, StructuredTensor
 from adjoint.tensor.tensor import Tensor
 
-Make = Callable[[Any], Any]  # a tensor -> what the function sees
+Make = Callable[[Any], Any]  # a tensor -> the dressed tensor that the function sees
 
 
 def plain(value: Any) -> Any:
-    """The tensor under an array or a number, which stays a double; anything else as it is."""
+    """The tensor inside a dressed array or number (numbers stay float64); other values
+    unchanged.
+    """
     if not isinstance(value, DressedTensor):
         return value
     return value.value if type(value) is HeldNumber else value.undressed()
@@ -45,7 +47,7 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def calling(function: Callable[..., Any], args: Any, keywords: Any = NONE) -> Any:
-    """Call a function that sees arrays; what C code makes of our errors is ours again."""
+    """Call a function that sees arrays; errors of ours that C code replaced are raised again."""
     try:
         return function(*args, **keywords)
     except (AttributeError, SystemError, ValueError) as error:
@@ -56,14 +58,14 @@ def calling(function: Callable[..., Any], args: Any, keywords: Any = NONE) -> An
 
 
 class Dress:
-    """How the leaves of the arguments were given."""
+    """The form in which the leaves of the arguments were given."""
 
     __slots__ = ("make_result", "makes")
 
     def __init__(self, makes: Sequence[Make | None], result: Make | None) -> None:
-        self.makes = makes  # of each leaf: makes of a tensor what the function sees; None: nothing
-        # What makes of a tensor what the caller takes; None: it takes tensors. Only a function that
-        # sees arrays or numbers itself gives such.
+        self.makes = makes  # for each leaf a function that dresses its tensor; None: no dress
+        # Dresses a result for the caller; None: it takes tensors. Only inside a function that
+        # itself sees arrays or numbers is it not None.
         self.make_result = result
 
     def call(self, function: Callable[..., Any], args: Any, keywords: Any = NONE) -> Any:
@@ -71,17 +73,17 @@ class Dress:
         return calling(function, args, keywords)
 
     def put_on(self, tensors: Sequence[Any]) -> Sequence[Any]:
-        """Tensors for the leaves, as the function sees them."""
+        """Dress tensors for the leaves as the function sees them."""
         pairs = zip(tensors, self.makes, strict=True)
         return [t if m is None or not isinstance(t, Tensor) else m(t) for t, m in pairs]
 
     def part_of(self, tensors: Sequence[Any]) -> Sequence[Any]:
-        """Parts of the tensors, with a dimension less, as the function sees them: numbers, too."""
+        """Dress parts of the tensors, which have one dimension less, so they may be numbers."""
         pairs = zip(tensors, self.makes, strict=True)
         return [t if m is None else result_of(t) for t, m in pairs]
 
     def inside(self, function: Callable[..., Any], structure: TreeDef) -> Callable[..., Any]:
-        """A function of a tree of parts of arrays, as one of tensors."""
+        """Turn a function of a pytree of dressed parts into a function of tensors."""
 
         def of_tensors(tree: Any) -> Any:
             seen = pytrees.unflatten(structure, self.part_of(pytrees.leaves(tree)))
@@ -90,9 +92,9 @@ class Dress:
         return of_tensors
 
     def given_back(self, tensors: list[Any], outputs: Sequence[Any]) -> list[Any]:
-        """One gradient for each leaf, as the caller has the leaves.
+        """One gradient for each leaf, in the caller's form.
 
-        That of a number of Python's is a double, unless what was computed with it is less precise.
+        The gradient of a Python number is float64, unless the outputs are less precise.
         """
         if not self.makes:
             return tensors
@@ -101,16 +103,16 @@ class Dress:
         return tensors if self.make_result is None else list(self.put_on(tensors))
 
     def result(self, tree: Any) -> Any:
-        """The function's result as the caller takes it."""
+        """The function's result in the caller's form."""
         return tree if self.make_result is None else _map_tensors(self.make_result, tree)
 
     def seen(self, tree: Any) -> Any:
-        """Tensors that the function returned, or cotangents of these, as the function sees them."""
+        """Outputs of the function or their cotangents, dressed as the function sees them."""
         return tree if not self.makes else _map_tensors(self.make_result or result_of, tree)
 
 
 class _TensorDress(Dress):
-    """That of tensors, which are seen as they are."""
+    """The dress of plain tensors: nothing."""
 
     __slots__ = ()
 
@@ -127,7 +129,9 @@ PLAIN = _TensorDress((), None)
 
 
 def _refusal_behind(error: BaseException) -> AdjointError | None:
-    """Our error that C code of NumPy's or SciPy's replaced by one of its own, if it did."""
+    """The error of ours that C code of NumPy or SciPy replaced by its own; None if there is
+    none.
+    """
     cause = error.__cause__ or error.__context__
     if isinstance(cause, AdjointError) and (
         isinstance(error, SystemError) or "setting an array element" in str(error)
@@ -135,14 +139,14 @@ def _refusal_behind(error: BaseException) -> AdjointError | None:
         return cause
     if isinstance(error, ValueError) or not isinstance(getattr(error, "obj", None), ndarray):
         return None
-    return GradError(  # a solver in C called us while Python was raising
+    return GradError(  # a solver in C called us while an exception was set
         "a function of a library asked for the numbers of an array that is being differentiated, "
         "and went on when it did not get them; call it outside of the transform"
     )
 
 
 def result_arrays(tree: Any) -> Any:
-    """A pytree with arrays in place of tensors."""
+    """A pytree with dressed arrays in place of tensors."""
     return _map_tensors(result_of, tree)
 
 
@@ -155,7 +159,7 @@ def _is_ordinary(value: Any) -> bool:
 
 
 class _AsNumber:
-    """Makes a number of a tensor that is as precise."""
+    """Dresses a tensor as a number of the same kind and precision."""
 
     __slots__ = ("number",)
 
@@ -167,7 +171,7 @@ class _AsNumber:
 
 
 def _as_precise(grad: Any, outputs: Sequence[Any]) -> Any:
-    """A gradient in the precision of what was computed."""
+    """A gradient in the precision of the outputs."""
     known = [o.dtype.to_real() for o in outputs if o.dtype.is_differentiable]
     best = max(known, key=lambda dtype: dtype.itemsize, default=float64)
     if best.itemsize >= grad.dtype.to_real().itemsize:
@@ -176,7 +180,7 @@ def _as_precise(grad: Any, outputs: Sequence[Any]) -> Any:
 
 
 def _number(tensor: Any) -> Any:
-    """A double as a number of Python's; any other tensor as it is."""
+    """A float64 tensor dressed as a Python number; other tensors unchanged."""
     if tensor.ndim or tensor.dtype not in _DOUBLES:
         return tensor
     return held_number(tensor, _DOUBLES[tensor.dtype])
@@ -186,7 +190,7 @@ _DOUBLES = {float64: Number(float), complex128: Number(complex)}
 
 
 def argument_of(tensor: Any) -> Any:
-    """A tensor as an array that is the caller's: what is written to it is written to the tensor."""
+    """A tensor dressed as the caller's array: writes to the array go to the tensor."""
     imported("adjoint.doors.numpy.methods")
     made = array_of(tensor)
     Memory(tensor, held=False, fixed=True).join(made, ())
@@ -194,11 +198,11 @@ def argument_of(tensor: Any) -> Any:
 
 
 def dress_of(leaves: Sequence[Any], *, numbers: bool = False) -> Dress:
-    """How leaves were given; with `numbers` those of Python are followed, too."""
+    """The dress of leaves; with `numbers` Python numbers are followed, too."""
     makes = [_make(leaf, numbers) for leaf in leaves]
     if not any(makes):
         return PLAIN
-    imported("adjoint.doors.numpy.methods")  # what is NumPy's about arrays
+    imported("adjoint.doors.numpy.methods")  # puts NumPy's methods on arrays
     if any(isinstance(leaf, ndarray) for leaf in leaves):
         return Dress(makes, result_of)
     return Dress(makes, _number if any(type(leaf) is HeldNumber for leaf in leaves) else None)

@@ -105,7 +105,7 @@ def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> An
 
 
 class _Problem:
-    """A function of flat inputs, for Jacobians: arguments chosen, the rest fixed."""
+    """The problem of a Jacobian: a function of flat inputs; the other arguments are fixed."""
 
     def __init__(
         self,
@@ -153,7 +153,9 @@ def _basis(tensors: list[Any]) -> list[Any]:
 def _over_basis(
     one: Callable[..., Any], tensors: list[Any], chunk: int | None, **options: Any
 ) -> Any:
-    """Map a function over the rows of the identity; in chunks, they are made when needed."""
+    """Map a function over the rows of the identity; with chunks only the rows of one chunk
+    exist.
+    """
     if chunk is None:
         return vmap(one, **options)(*_basis(tensors))
     sizes = [t.numel() for t in tensors]
@@ -171,7 +173,7 @@ def _over_basis(
 
 
 def _chunk(chunk_size: int | None, columns: int, progress: bool) -> int | None:
-    """How many columns at once: all, or what draws the bar smoothly."""
+    """The number of columns at once: all, or few enough for a smooth progress bar."""
     if chunk_size is None and progress and is_shown():
         return max(1, columns // 50)
     return chunk_size
@@ -187,7 +189,7 @@ def _reverse_blocks(
 
     total = sum(o.numel() for o in outputs)
     by_chance = is_for_many() and any(o.shape for o in outputs)
-    if total == 1 and not by_chance:  # a gradient; Hessians begin with one
+    if total == 1 and not by_chance:  # one output: a gradient, with which Hessians begin
         rows = [g.unsqueeze(0) for g in one(*[o.detach().ones_like() for o in outputs])]
     else:
         chunk = _chunk(chunk_size, total, progress)
@@ -230,7 +232,7 @@ def _forward_blocks(
     columns, kept = _over_basis(
         one, problem.inputs, chunk, out_dims=(-1, 0), progress=progress, randomness=randomness
     )
-    tensors = iter(kept)  # aux does not depend on the direction: that of the first will do
+    tensors = iter(kept)  # aux does not depend on the direction: take the first
     aux = pytrees.unflatten(
         aux_structure, [next(tensors)[0] if isinstance(v, Tensor) else v for v in aux_leaves]
     )
@@ -246,7 +248,7 @@ def _forward_blocks(
 
 
 def _check_complex(what: str, inputs: list[Any], outputs: list[Any], holomorphic: bool) -> None:
-    """Raise unless each entry of the Jacobian is one number."""
+    """Raise unless each entry of the Jacobian is a single real or complex number."""
     complex_in, complex_out = (
         any(t.is_complex() for t in inputs),
         any(t.is_complex() for t in outputs),

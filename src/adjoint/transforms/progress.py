@@ -17,7 +17,7 @@ def is_shown() -> bool:
 
 
 def bar(items: Sequence[Any], what: str, wanted: bool) -> Iterator[Any]:
-    """Iterate over `items`, drawing how far it is if `wanted` and standard error is a terminal."""
+    """Iterate over `items`; draw a progress bar if `wanted` and standard error is a terminal."""
     if not wanted or not is_shown():
         yield from items
         return

@@ -22,7 +22,7 @@ from adjoint.transforms.transformed import Transformed
 
 
 def zeros_like(tensor: Any) -> Any:
-    """The documented zero: the gradient in an argument that the function ignores."""
+    """Zeros as the gradient in an argument that the function ignores."""
     return operators.packet("zeros_like")(tensor.detach())
 
 
@@ -38,7 +38,9 @@ def split_aux(what: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
 def run(
     what: str, function: Callable[..., Any], inputs: list[Tensor], has_aux: bool
 ) -> tuple[list[Any], Any, Any, Pullback]:
-    """Run a function of flat inputs; its flat outputs, their structure, aux, and the pullback."""
+    """Run a function of flat inputs; return flat outputs, their structure, aux, and the
+    pullback.
+    """
     structure: Any = None
 
     def flat(*variables: Any) -> tuple[list[Any], Any]:
@@ -54,7 +56,7 @@ def run(
 
 
 def filled(grads: list[Any], inputs: list[Tensor]) -> list[Any]:
-    """Zeros where there is no gradient."""
+    """The gradients, with zeros in place of absent ones."""
     return [zeros_like(t) if g is None else g for g, t in zip(grads, inputs, strict=True)]
 
 
@@ -123,7 +125,7 @@ def _value_and_grad(
 def _differentiable(
     given: list[Any], flat: Callable[..., Any]
 ) -> tuple[list[Any], Callable[..., Any]]:
-    """The tensors that have a derivative, and the function of these alone."""
+    """The tensors with a differentiable dtype, and a function that fills in the others."""
 
     def some(*variables: Any) -> Any:
         rest = iter(variables)
@@ -136,7 +138,7 @@ def _one(output: Any) -> Any:
     bottom = output.value
     while isinstance(bottom, Tensor):
         bottom = bottom.value
-    if isinstance(bottom, np.ndarray):  # one for all samples, and without a derivative
+    if isinstance(bottom, np.ndarray):  # one for all samples, without a derivative
         return make(np.ones(output.shape, bottom.dtype))
     return operators.packet("ones_like")(output.detach())
 
@@ -144,7 +146,9 @@ def _one(output: Any) -> Any:
 def _check_scalar(
     what: str, outputs: list[Any], structure: TreeDef, holomorphic: bool, *, one_element: bool
 ) -> None:
-    """Raise unless there is one number: with `one_element` it may have dimensions, as in NumPy."""
+    """Raise unless the output is one number; with `one_element` it may have dimensions of size
+    1.
+    """
     if structure.kind is type(None):
         raise GradError(f"{what}(f): f returned None; a `return` may be missing")
     if len(outputs) != 1:

@@ -1,8 +1,8 @@
 """Modules as functions of their parameters: `functional_call`, `stack_module_state`.
 
 A module is an `nn.Module`, which holds its parameters and buffers in two dicts, or any callable
-that holds tensors in attributes, lists and dicts. A *place* is where one tensor is held: its owner
-and the key there.
+that holds tensors in attributes, lists and dicts. A *place* is the holder of one tensor and the key
+there.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ def functional_call(
                 _set(owner, key, value)
 
 
-_ABSENT = object()  # the value of a name that a module does not have
+_ABSENT = object()  # the value of an attribute that does not exist
 
 
 def _held(owner: Any, key: Any) -> Any:
-    """What stands at a place; at one that a module gets for the call nothing does."""
+    """The tensor at a place; _ABSENT for an attribute that exists during the call only."""
     if isinstance(owner, (list, tuple, dict)) or not _is_module(owner):
         return _get(owner, key)
     return getattr(owner, key, _ABSENT)
@@ -95,7 +95,7 @@ def _is_module(owner: Any) -> bool:
 
 
 def _merged(dicts: Any) -> dict[str, Any]:
-    """The values of several dicts, which have no path in common."""
+    """Several dicts with no path in common as one."""
     values = {path: value for parameters in dicts for path, value in parameters.items()}
     if sum(map(len, dicts)) > len(values):
         raise Ambiguous("functional_call: a parameter is given in two dicts")
@@ -116,7 +116,7 @@ def _places(module: Any) -> dict[str, Place]:
 
 
 def _tied(known: dict[str, Place], values: dict[str, Any]) -> dict[str, Any]:
-    """The values, also for other paths of the tensors that are replaced."""
+    """The values, repeated for other paths of the same tensors."""
     paths_of: dict[int, list[str]] = {}
     for path, (members, name) in known.items():
         paths_of.setdefault(id(members[name]), []).append(path)
@@ -135,7 +135,7 @@ def _tied(known: dict[str, Place], values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write_back(dicts: Any, places: dict[str, Place]) -> None:
-    """Let the dicts have what a call assigned to their paths."""
+    """Put the values that a call assigned to paths back into the dicts."""
     for parameters in dicts:
         for path, value in parameters.items():
             now = _get(*places[path])
@@ -208,7 +208,7 @@ def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _stacked(members: list[dict[str, Any]]) -> dict[str, Any]:
-    """The tensors of each name in one, a leaf that requires a gradient if they all do."""
+    """The tensors of each name stacked: a leaf, which requires a gradient if all of them do."""
     found: dict[str, Any] = {}
     for name in members[0]:
         tensors = [each[name] for each in members]

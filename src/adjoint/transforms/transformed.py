@@ -1,8 +1,8 @@
-"""What a transform returns: a function that knows what it was made of.
+"""The functions that transforms return; they remember the call that made them.
 
-It has the name, documentation and signature of the original, is bound as a method like a function,
-and is pickled as the call that made it: `grad(f, argnums=1)`. One that stands under its own name in
-its module, as a decorated function does, is pickled by that name.
+Such a function has the name, documentation and signature of the original, is bound as a method like
+a function, and is pickled as the call that made it: `grad(f, argnums=1)`. If it is found under its
+own name in its module, like a decorated function, it is pickled by that name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from adjoint.transforms.annotations import P, Q, R
 class Wrapper(Generic[P, R]):
     """A callable object in place of the function that it wraps."""
 
-    compiled_reads = ("__wrapped__",)  # by a program
+    compiled_reads = ("__wrapped__",)  # attributes that compiled programs read
     __wrapped__: Callable[P, R]
     __name__: str  # "grad(f)"
     made_by: str  # "grad"
@@ -42,16 +42,16 @@ class Wrapper(Generic[P, R]):
         return self if instance is None else MethodType(self, instance)
 
     def __reduce__(self) -> Any:
-        name = getattr(self, "__qualname__", "")  # a partial, for one, has no name
+        name = getattr(self, "__qualname__", "")  # a partial has no name
         return name if _named(self.__module__, name) is self else self.remake()
 
     def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """A function and its arguments that make such an object again."""
+        """A function and arguments that make an equal object."""
         raise AssertionError(f"{type(self).__name__} defines remake")
 
 
 class Transformed(Wrapper[..., Any]):
-    """The function that `transform(function, **options)` returns; `compute` is what it does."""
+    """The result of `transform(function, **options)`; a call of it runs `compute`."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ def _remade(transform: Callable[..., Any], function: Any, options: dict[str, Any
 
 
 def _named(module: str, path: str) -> Any:
-    """What stands under a name in a module; None if nothing does."""
+    """The object at a dotted path in a module; None if there is none."""
     found: Any = sys.modules.get(module)
     for name in path.split("."):
         found = getattr(found, name, None)

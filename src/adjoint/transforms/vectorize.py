@@ -67,7 +67,7 @@ def vmap(
             leaves, axes, structure, size, dress = _mapped_leaves(
                 args, keywords, in_dims, axis_size
             )
-        else:  # tensors alone: no tree to take apart
+        else:  # only tensors: no tree to flatten
             leaves, structure, dress = list(args), None, PLAIN
             axes, size = _axes(leaves, [in_dims] * len(leaves), args, keywords, axis_size)
 
@@ -97,7 +97,7 @@ def vmap(
 
 
 def _one_of(side: str, dims: Any, axes: Any) -> Any:
-    """What was given under PyTorch's name or under JAX's."""
+    """The value given under PyTorch's name or under JAX's."""
     if axes is ...:
         return dims
     if dims != 0:
@@ -108,8 +108,8 @@ def _one_of(side: str, dims: Any, axes: Any) -> Any:
 def _mapped_leaves(
     args: tuple[Any, ...], keywords: dict[str, Any], in_dims: Any, axis_size: int | None
 ) -> tuple[list[Any], list[Any], Any, int, Dress]:
-    """The leaves of the arguments, the mapped axis of each, their structure, the size of the batch,
-    and how the mapped ones were given.
+    """The leaves of the arguments, the mapped axis of each, their structure, the batch size, and
+    the dress of the mapped leaves.
     """
     if not args and not keywords and axis_size is None:
         raise ArgumentError(
@@ -141,7 +141,7 @@ def _axes(
 ) -> tuple[list[Any], int]:
     """The mapped axis of each leaf, or None; and their size."""
 
-    def paths() -> list[str]:  # of the arguments, for errors
+    def paths() -> list[str]:  # paths of the arguments, for errors
         given = (("args", args), ("keywords", keywords))
         return [p for name, tree in given for p in pytrees.paths(pytrees.structure(tree), name)]
 

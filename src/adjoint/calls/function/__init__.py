@@ -4,12 +4,9 @@ Write `forward` and `backward`, `jvp`, or both. If one of the two derivatives is
 derived from the other by transposition, so a function is differentiable in both modes as soon as it
 is in one.
 
-| file | holds |
-| --- | --- |
-| `context.py` | `ctx`, the node of a function and the tensors that it saved |
-| `base.py` | the class that users derive from |
-| `eager.py` | a call on plain and dual tensors |
-| `results.py` | what becomes of the tensors that `forward` returns |
+| file | holds | | --- | --- | | `context.py` | `ctx`, the node of a function and the tensors that
+it saved | | `base.py` | the class that users derive from | | `eager.py` | a call on plain and dual
+tensors | | `results.py` | the history of the tensors that `forward` returns |
 | `tangents.py` | forward mode |
 | `on_levels.py` | a call inside `grad` and `jvp` |
 | `batching.py` | a call inside `vmap` |

@@ -45,7 +45,7 @@ class Function:
     tensor(12.)
     """
 
-    generate_vmap_rule = False  # accepted; a rule for vmap is generated wherever none is given
+    generate_vmap_rule = False  # accepted; a vmap rule is generated whenever none is given
     boxed_grads_call = False  # whether backward takes its gradients as one list
     _backward_cls: type[FunctionNode] = FunctionNode  # the class of its nodes
     _rule: Rule
@@ -146,7 +146,7 @@ class Function:
     def run_forward(
         cls, context: FunctionContext, args: Sequence[Any], keywords: dict[str, Any]
     ) -> Any:
-        """Call the user's `forward`, and `setup_context` if it is apart."""
+        """Call the user's `forward`, and then `setup_context` if there is one."""
         apart = cls.has("setup_context")
         given = args if apart else (context, *args)
         if not current().levels:
@@ -166,7 +166,7 @@ class Function:
 
 
 class InplaceFunction(Function):
-    """A function that remembers whether it writes in place; of old code."""
+    """A function that remembers whether it writes in place; for old programs."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -174,7 +174,7 @@ class InplaceFunction(Function):
 
 
 def _with_history(cls: type[Function], args: Sequence[Any]) -> list[Any]:
-    """The arguments that a derivative may be asked of; structures are passed on as constants."""
+    """The arguments that may have a derivative; structures are passed on as constants."""
     for number, value in enumerate(args):
         if isinstance(value, StructuredTensor) and value.requires_grad and current().recording:
             raise GradError(

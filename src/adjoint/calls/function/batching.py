@@ -20,7 +20,7 @@ from adjoint.tensor.tensor import Tensor
 
 
 class VmapInfo(NamedTuple):
-    """The facts of a batch that a `vmap` method gets."""
+    """The facts about a batch that a user's `vmap` method gets."""
 
     batch_size: int
     randomness: str
@@ -49,7 +49,7 @@ def run(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 
 
 def _by_rule(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """By the user's `vmap`, which sees the batch where it is."""
+    """Run the user's `vmap`, which gets the batch axis of each argument."""
     in_dims = tuple(a.companion if level.is_batched(a) else None for a in args)
     info = VmapInfo(level.size, level.randomness)
     with level.outside():
@@ -81,7 +81,7 @@ def _lifted(level: Any, function: Any, output: Any, dim: Any) -> Any:
 
 
 class _BatchedCall:
-    """A call for a batch, and how to do its parts for each sample."""
+    """A call for a batch, which maps the user's methods over its samples."""
 
     def __init__(
         self, level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
@@ -186,7 +186,7 @@ class Batched(Function):
 
 
 class _SavedValues:
-    """Values in order, whose tensors are among the saved ones of a context."""
+    """A list of values whose tensors are saved by a context."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         self.rest = [None if isinstance(v, Tensor) else v for v in values]

@@ -1,8 +1,8 @@
-"""A function's remains: its context, the node on the tape, the tensors it saved.
+"""What a function leaves behind: its context, the node on the tape, the saved tensors.
 
 The context (`ctx`) and the node (`grad_fn`) share one dictionary of attributes, so that whatever
-the user keeps on `ctx` can be seen on `grad_fn`. The node holds the context; the context knows its
-node weakly, so that a context which is kept does not keep the tape.
+the user keeps on `ctx` can be seen on `grad_fn`. The node holds the context; the context refers to
+its node weakly, so that a context does not keep the tape alive.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FunctionContext:
         self.non_differentiable: tuple[Tensor, ...] = ()
         self._materialize_non_diff_grads = True
         self._node_reference: Any = None  # a weak reference to the node, once there is one
-        self._with_history = True  # whether saved tensors come with their history
+        self._with_history = True  # whether saved tensors are returned with their history
         self._in_jvp = False  # whether `jvp` is running
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -93,14 +93,14 @@ class FunctionContext:
         return node
 
     def take_saved(self, function: Any) -> tuple[Any, ...]:
-        """The tensors that a node is to keep: those of `jvp` if backward is derived from it."""
+        """The tensors for a node to keep: those of `jvp` if backward is derived from it."""
         derived = function.reverse() is None
         kept, self.to_save = (self.saved_for_forward if derived else self.to_save), ()
         return kept
 
     @contextmanager
     def pulling(self, graph: bool) -> Generator[None]:
-        """The time of a `backward`; `graph`: it is differentiated itself."""
+        """The block in which `backward` runs; `graph`: it is differentiated itself."""
         before, self._with_history = self._with_history, graph
         try:
             yield
@@ -109,7 +109,7 @@ class FunctionContext:
 
     @contextmanager
     def pushing(self) -> Generator[None]:
-        """The time of a `jvp`."""
+        """The block in which `jvp` runs."""
         before, self._in_jvp = self._in_jvp, True
         try:
             yield
@@ -129,7 +129,7 @@ def _check_tensors(
 
 
 class _OfTheContext:
-    """A name that a node uses for something that function nodes do not have: the user's here."""
+    """An attribute that other nodes use themselves; on function nodes it belongs to the user."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -186,14 +186,14 @@ class FunctionNode(Node):
 
 
 class KeptTensor(SavedTensor):
-    """A tensor that a function keeps for backward: an input itself, an output by its value."""
+    """A tensor saved for backward: an input itself, an output as its value."""
 
     __slots__ = ("hooked", "number", "packed", "tensor", "value", "watch")
 
     number: int | None  # which output it is
     tensor: Any  # an input, or a tensor made in forward; None for an output
     value: Any  # of an output
-    packed: Any  # in place of both, where a hook packed the tensor
+    packed: Any  # in place of both, if a hook packed the tensor
     hooked: bool
     watch: Watch
 
@@ -234,7 +234,7 @@ class KeptTensor(SavedTensor):
         tensor = self._value(node)
         if self.number is not None:
             return self._linked(node, tensor)
-        # a pass that is linear in its gradients records, and must not record the saved history
+        # a linear pass records, but must not record the history of saved tensors
         linear = node.home is None and current().recording and not node._context._with_history
         if linear and tensor.edge is not None:
             return forward.dual(alias(tensor), forward.DUALS.tangent(tensor))
@@ -253,7 +253,7 @@ class KeptTensor(SavedTensor):
         return made
 
     def _linked(self, node: FunctionNode, tensor: Tensor) -> Tensor:
-        """An output continues in the node that it comes from."""
+        """Give an unpacked output its edge: the node that made it."""
         assert self.number is not None
         number = self.number
         tracked = node._context._with_history and tensor.is_differentiable_dtype()
@@ -273,7 +273,7 @@ def keep(tensor: Tensor | None, number: int | None) -> KeptTensor:
     if number is None:
         saved.tensor = tensor
     else:
-        saved.value = tensor.value  # the output itself would hold the node that holds it
+        saved.value = tensor.value  # saving the output itself would make a cycle with its node
     hooks = current().saved_hooks
     if hooks and isinstance(tensor.value, np.ndarray):
         saved._pack(*hooks[-1])

@@ -1,4 +1,4 @@
-"""A call of a function on plain tensors and on dual ones: the values, the node, the tangents."""
+"""A call of a function on plain and dual tensors: its values, its node, its tangents."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _connect(function: Any, context: FunctionContext, output: Tensor, edge: Outp
 def _saved(
     tensor: Tensor | None, inputs: results.Inputs, returned: list[Any], outputs: list[Any]
 ) -> KeptTensor:
-    """Keep an output by its number, anything else as it is."""
+    """Save an output by its number, any other tensor itself."""
     given = inputs.given(tensor)
     number = next((i for i, o in enumerate(outputs) if o is given and o is not None), None)
     if number is None and not inputs.has(tensor):
@@ -91,7 +91,7 @@ def make_node(
     following: Sequence[Any],
     outputs: list[Any],
 ) -> FunctionNode:
-    """The node of a call, without what it saved."""
+    """The node of a call, without saved tensors."""
     are_tensors = [isinstance(a, Tensor) for a in args]
     node = function._backward_cls(function._rule, tuple(following), context, are_tensors)
     node.place = caller()

@@ -1,4 +1,5 @@
-"""A call of a function inside `grad` and `jvp`: the function one level below, its derivative here.
+"""A call of a function inside `grad` and `jvp`: it runs one level below, its derivative is on the
+level.
 
 `setup_context` is run again for each level, on the tensors below it, so that each transform has a
 context of its own.
@@ -48,7 +49,9 @@ def run(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 
 
 def _lifted(level: Any, name: str, context: FunctionContext, inputs: Inputs, output: Any) -> Any:
-    """An output on the level: a dirty input is itself, a view of an input views it here too."""
+    """An output on the level: a dirty input stays itself, a view of an input is a view here,
+    too.
+    """
     if not isinstance(output, Tensor):
         return output
     if is_among(output, context.dirty_tensors):

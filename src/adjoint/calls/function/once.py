@@ -1,4 +1,4 @@
-"""`once_differentiable`: a backward that is not differentiated itself."""
+"""`once_differentiable`: a backward that cannot be differentiated itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ONCE = Rule("Error", _refuse)
 
 
 def _refusing(result: Any, depends: list[Tensor], of: Node | None) -> Any:
-    """A gradient whose own gradient raises, if it may depend on anything."""
+    """A gradient whose own derivative raises, if it depends on differentiated tensors."""
     if not isinstance(result, Tensor):
         return result
     home = result.home if isinstance(result.home, GradLevel) else None

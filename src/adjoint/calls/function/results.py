@@ -23,21 +23,21 @@ class Inputs:
 
     def __init__(self, args: Sequence[Any], primals: list[Any]) -> None:
         self.args = list(args)
-        self.primals = primals  # without tangents, or of the level below
+        self.primals = primals  # the arguments without tangents, or of the level below
         self._places = {id(p): i for i, p in enumerate(primals) if isinstance(p, Tensor)}
 
     def has(self, tensor: Any) -> bool:
-        """Whether a tensor is one of those that `forward` saw."""
+        """Whether `forward` got this tensor as an argument."""
         return id(tensor) in self._places
 
     def given(self, tensor: Any) -> Any:
-        """The argument that a tensor is; any other tensor as it is."""
+        """The user's argument for a tensor that `forward` got; other tensors unchanged."""
         place = self._places.get(id(tensor))
         return tensor if place is None else self.args[place]
 
 
 def is_among(tensor: Any, tensors: Sequence[Any]) -> bool:
-    """Whether it is one of the tensors themselves."""
+    """Whether a tensor is in a list, by identity."""
     return any(tensor is t for t in tensors)
 
 
@@ -57,7 +57,9 @@ def is_materialised(context: FunctionContext, output: Any) -> bool:
 
 
 def settle(name: str, context: FunctionContext, inputs: Inputs, returned: list[Any]) -> list[Any]:
-    """The outputs of a call, from what `forward` returned; the context's marks follow them."""
+    """The outputs of a call, with their history, from the results of `forward`; marks move
+    along.
+    """
     _check_closed(name, returned, any(context.needs_input_grad))
     check_dirty(name, context, inputs, returned)
     settled: dict[int, Any] = {}
@@ -72,7 +74,7 @@ def settle(name: str, context: FunctionContext, inputs: Inputs, returned: list[A
 def _check_closed(name: str, returned: list[Any], recorded: bool) -> None:
     """Raise if `forward` used a tensor of a transform, which would lose its derivative here.
 
-    What it makes of constants inside a trace has none, and is written down there.
+    Operators on constants inside a trace have no derivative, and are recorded in the graph.
     """
     for tensor in returned:
         if on_level(tensor) and (recorded or not tensor.home.creates):

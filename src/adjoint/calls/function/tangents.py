@@ -1,4 +1,4 @@
-"""Forward mode of users' functions, and the one mode from the other by transposition."""
+"""Forward mode of users' functions, and the derivation of one mode from the other."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _check_memory(
     outputs: list[Any],
     found: list[Any],
 ) -> None:
-    """Tangents must share memory as their tensors do, so that later writes reach both."""
-    tangents = list(given)  # and whether jvp wrote to them
+    """Raise unless tangents share memory as their tensors do, so that later writes reach both."""
+    tangents = list(given)  # jvp may have written to them
     for output, tangent in zip(outputs, found, strict=True):
         if tangent is None:
             continue

@@ -1,13 +1,11 @@
-"""checkpoint: compute again what a derivative needs, in place of keeping it.
+"""checkpoint: compute the values that a derivative needs again, instead of keeping them.
 
-| file | holds |
-| --- | --- |
-| `calls.py` | the function that users call, and which way a call takes |
-| `recompute.py` | on the eager tape: the nodes of the function keep numbers in place of tensors |
-| `determinism.py` | what is remembered of a saved tensor, to see that the same is computed again |
-| `reentrant.py` | PyTorch's older way: one node that runs the function and a backward again |
-| `functional.py` | inside transforms: a `Function` of the arguments |
-| `selective.py` | policies that say which results are kept |
+| file | holds | | --- | --- | | `calls.py` | the function that users call, and the choice among the
+ways below | | `recompute.py` | on the eager tape: the nodes of the function keep numbers in place
+of tensors | | `determinism.py` | fingerprints of saved tensors, to notice a recomputation that
+differs | | `reentrant.py` | PyTorch's older way: one node that runs the function and a backward
+again | | `functional.py` | inside transforms: a `Function` of the arguments | | `selective.py` |
+policies that choose which results are kept |
 """
 
 from adjoint.transforms.checkpoints.calls import Options, checkpoint, run

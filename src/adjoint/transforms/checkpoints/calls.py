@@ -1,4 +1,4 @@
-"""The function that users call, and which way a call takes."""
+"""The function that users call, and the choice of the way that a call takes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def run(
         first_run = later_run = f
     if any(level.creates for level in current().levels):
         with first:
-            return f(*args, **keywords)  # what a graph keeps or computes again is decided there
+            return f(*args, **keywords)  # a graph decides itself which values it keeps
     call = UserCall("checkpoint", args, keywords)
     again = _replayed(later_run, later)
     state = streams.read(None) if options.preserve_rng_state else None
@@ -95,8 +95,8 @@ def _contexts(options: Options) -> tuple[Any, Any]:
 
 
 def _replayed(f: Callable[..., Any], context: Any) -> Callable[..., Any]:
-    """The function as it ran first, from the state of random numbers that it is given: with its
-    autocast, in a context of its own.
+    """The function as it ran first: with its autocast, in its own context, and from a given state
+    of the random numbers.
     """
     precision = autocast_of_now()
 
@@ -124,7 +124,7 @@ def _on_the_tape(
     frame = Frame(
         recompute, tensors, check=checks, debug=options.debug, early_stop=options.early_stop
     )
-    call.forget_tensors()  # the frame keeps them, or a checkpoint around it computes them again
+    call.forget_tensors()  # the frame keeps them, or an outer checkpoint computes them again
     positional, named = call.rebuild(tensors)
     with first:
         return on_the_tape(frame, lambda: f(*positional, **named))

@@ -1,7 +1,7 @@
 """A fingerprint of a saved tensor, by which a recomputation that differs is noticed.
 
-Shape and dtype must be the same, and so must a sample of the numbers, up to rounding: a sum over
-threads may end in another last digit, but other random numbers or other data differ by far more.
+Shape and dtype must be the same, and a sample of the numbers, up to rounding: a sum over threads
+may differ in the last digit, but other random numbers or other data differ by far more.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Fingerprint:
         self.total = array.sum(dtype=wide) if inexact else array.sum()
 
     def differ(self, other: Fingerprint) -> str:
-        """In which way a tensor computed again is another one; empty if it is the same."""
+        """How a recomputed tensor differs from this one, in words; "" if it is the same."""
         if self.shape != other.shape or self.dtype != other.dtype:
             return f"{self} became {other}"
         if not self._is_close(self.numbers, other.numbers):
@@ -42,7 +42,7 @@ class Fingerprint:
         return ""
 
     def _is_close(self, mine: Any, other: Any, count: int = 1) -> bool:
-        """Whether numbers, or sums of `count` numbers, differ by rounding alone."""
+        """Whether numbers, or sums of `count` numbers, differ only by rounding."""
         kind = of(self.dtype)
         if not kind.is_differentiable:
             return bool(np.array_equal(mine, other))

@@ -57,13 +57,13 @@ class Checkpoint(Function):
 
 
 def _saved(ctx: Any) -> tuple[Any, list[Tensor]]:
-    """The state of random numbers, if the function draws from it again, and its tensors."""
+    """The state of the random numbers (None if it is not restored), and the function's tensors."""
     kept = list(ctx.saved_tensors)
     return (kept[0], kept[1:]) if ctx.draws else (None, kept)
 
 
 def _run(ctx: Any, state: Any, tensors: list[Tensor]) -> list[Any]:
-    """The outputs, computed again; they must be of the same types."""
+    """The outputs, computed again; raise if their types differ."""
     positional, named = ctx.call.rebuild(tensors)
     outputs = list(ctx.call.outputs(ctx.again(state, *positional, **named)))
     types = [(tuple(o.shape), o.dtype) for o in outputs]

@@ -1,9 +1,9 @@
 """Checkpoints on the eager tape: nodes keep a number in place of each tensor that they save.
 
-The function runs on the tape as it is, with a hook that takes every tensor which a node would save
-and leaves a handle. When backward needs one, the function runs again with another hook, which
-finds the tensors in the same order; the run stops as soon as it has all that are still wanted.
-What was found serves one backward pass, and each tensor is let go when it is used.
+The function runs on the tape as usual, with a hook that takes every tensor that a node would save
+and leaves a placeholder. When backward needs one, the function runs again with another hook, which
+finds the tensors in the same order; the run stops as soon as it has all tensors that are still
+wanted. They serve one backward pass, and each is released when it is used.
 
 The arguments of a checkpoint inside another one are saved by the hook of the outer one, so that
 nothing in between is kept.
@@ -52,11 +52,11 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Any:
 
 
 class _Stop(Exception):
-    """Ends a recomputation that has found everything."""
+    """Ends a recomputation that has found all wanted tensors."""
 
 
 class _Placeholder:
-    """The stand-in that a node keeps for a tensor."""
+    """The number that a node keeps in place of a saved tensor."""
 
     __slots__ = ("__weakref__", "frame", "number")
 
@@ -66,7 +66,7 @@ class _Placeholder:
 
 
 class KeptArgument:
-    """A tensor that the function was given, and that must be the same when it runs again."""
+    """A tensor argument, which must have the same values when the function runs again."""
 
     __slots__ = ("packed", "tensor", "watch")
 
@@ -92,7 +92,7 @@ class KeptArgument:
 
 
 class Frame:
-    """One checkpointed call: how to run it again, and what its nodes saved."""
+    """One checkpointed call: runs the function again for the tensors that its nodes saved."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Frame:
         self.run = run  # runs the function on these tensors, in the state of the first run
         self.arguments = [KeptArgument(t) for t in tensors]
         now = current()
-        # backward may run inside transforms that the first run knew nothing of
+        # backward may run inside transforms that were opened after the first run
         depths = ("levels", "differentiating", "orders", "at_kinks")
         self.state = {name: getattr(now, name) for name in depths}
         self.check = check
@@ -115,9 +115,9 @@ class Frame:
         override = _early_stop.get()
         self.early_stop = early_stop if override is None else override
         self.complete = False  # whether the first run has ended
-        self.facts: list[Fingerprint] = []  # of each saved tensor, in order
+        self.facts: list[Fingerprint] = []  # fingerprints of the saved tensors, in order
         self.places: list[Place | None] = []  # where each was saved, if debug
-        self.handles: list[Any] = []  # weak: those that are still wanted
+        self.handles: list[Any] = []  # weak references to the placeholders that nodes still hold
         self.found: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
 
     def hooks(self) -> saved_tensors_hooks:
@@ -222,7 +222,7 @@ class _Recomputation:
             )
 
     def check_count(self) -> None:
-        """Raise unless the run has come by all tensors of the first one."""
+        """Raise unless the run has saved as many tensors as the first one."""
         if self.frame.check and self.seen < len(self.frame.handles):
             raise CheckpointError(
                 "checkpoint: a different number of tensors was saved when the function ran again: "

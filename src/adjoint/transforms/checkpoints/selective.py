@@ -1,9 +1,9 @@
-"""Selective checkpoints: a policy says of each operator whether its result is kept.
+"""Selective checkpoints: a policy decides for each operator whether its result is kept.
 
-Inside such a checkpoint the tensors are of a class whose operators come by here (`Watched`). In the
-first run the results that the policy wants are kept; when the function runs again they are taken
-in place of computing them, and only the node of the operator is recorded. Operators on tensors that
-the function closes over, and on nothing else, are not seen and are computed again.
+Inside such a checkpoint the tensors have a class (`Watched`) whose operators run here. The first
+run keeps the results that the policy wants; later runs take them instead of computing them, and
+record only the node of the operator. Operators whose only tensors are closed over by the function
+are not seen, and are computed again.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class SelectiveCheckpointContext:
     """The first argument of a policy."""
 
     def __init__(self, *, is_recompute: bool) -> None:
-        self.is_recompute = is_recompute  # whether the function runs again
+        self.is_recompute = is_recompute  # whether this is a later run
 
 
 _active: ContextVar[Any] = ContextVar("selective checkpoint", default=None)
 
 
 class _Watching(SubclassInterpreter):
-    """Hands operators to the run that is under way."""
+    """Hands operators to the current run."""
 
-    detach, data = Home.detach, Home.data  # what is cut off is not watched
+    detach, data = Home.detach, Home.data  # detached tensors are not watched
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         row, run = op.row, _active.get()
@@ -71,7 +71,7 @@ class Watched(Tensor):
 
 
 def _can_be_kept(op: Operator) -> bool:
-    """Whether an operator returns new tensors, and nothing that a kink or repeated values add."""
+    """Whether an operator returns new tensors, and adds nothing at kinks or repeated values."""
     near = "fan" in op.row.texts or "kink" in op.row.texts
     plain = all(r.type.is_tensor and not r.type.is_list for r in op.schema.returns)
     return plain and not near and not op.schema.is_view and not op.schema.mutates
@@ -83,7 +83,7 @@ class _KeptResults:
     def __init__(self, results: Any, may_change: bool) -> None:
         self.several = isinstance(results, tuple)
         tensors = list(results) if self.several else [results]
-        # without history, which would hold this
+        # without history, which would make a cycle
         self.tensors = [make(t.value.copy()) if may_change else alias(t) for t in tensors]
         self.watches = [Watch(t) for t in self.tensors]
 
@@ -97,14 +97,14 @@ class _KeptResults:
 
 
 class _PolicyRun(AbstractContextManager[None]):
-    """The context of a run: the first one, or one that computes the function again."""
+    """The context of a run of the function: the first one or a later one."""
 
     def __init__(self, policy: Callable[..., Any], kept: Any, may_change: bool) -> None:
         self.policy, self.kept, self.may_change = policy, kept, may_change
         self.tokens: list[Any] = []
 
     is_recompute = False
-    whole = False  # whether an operator that is made of others is kept, and so are these
+    whole = False  # whether a decomposed operator is kept whole, with its parts
 
     def __enter__(self) -> None:
         self.tokens.append(_active.set(self))
@@ -121,7 +121,7 @@ class _PolicyRun(AbstractContextManager[None]):
         return answer in _SAVED if isinstance(answer, CheckpointPolicy) else bool(answer)
 
     def composite(self, op: Operator, composed: Callable[..., Any], values: list[Any]) -> Any:
-        """Run an operator that is made of others, which are kept if it is."""
+        """Run a decomposed operator; if it is kept, the results of its parts are kept."""
         before, self.whole = self.whole, self.saves(op, values)
         try:
             return composed(*values)
@@ -129,14 +129,14 @@ class _PolicyRun(AbstractContextManager[None]):
             self.whole = before
 
     def watching(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function, whose operators come by here."""
+        """The function, run on watched tensors."""
 
         def watched(*args: Any, **keywords: Any) -> Any:
             known: dict[int, Tensor] = {}
             given = pytrees.map(lambda v: as_class(Watched, v, known), (args, keywords))
             result = f(*given[0], **given[1])
             for tensor in pytrees.leaves(given):
-                if type(tensor) is Watched:  # it may have been written to
+                if type(tensor) is Watched:  # in case it was written to
                     take_over(known[id(tensor)], tensor)
             return pytrees.map(lambda v: plainly(v, known) if type(v) is Watched else v, result)
 
@@ -144,19 +144,19 @@ class _PolicyRun(AbstractContextManager[None]):
 
 
 class FirstRun(_PolicyRun):
-    """The first run keeps results."""
+    """The first run, which keeps results."""
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         saves = self.saves(op, values)
         results = in_class(Watched, op.call, values)
-        if saves:  # what comes from a kink is more than its value, and is computed again
+        if saves:  # a tensor from a kink is more than its value, and is computed again
             near = any(is_limit(v) for v in pytrees.leaves((values, results)))
             self.kept[op].append(None if near else _KeptResults(results, self.may_change))
         return results
 
 
 class LaterRun(_PolicyRun):
-    """A later run takes them."""
+    """A later run, which takes the kept results."""
 
     is_recompute = True
 
@@ -177,7 +177,7 @@ class LaterRun(_PolicyRun):
 
 
 def _recorded(op: Operator, values: list[Any], results: Any) -> Any:
-    """The node of an operator whose results are known."""
+    """Record the node of an operator whose results are known; return them with their history."""
     recording = current().recording
     lists = [v if type(v) is list else [v] for v in values]
     wants = any(isinstance(t, Tensor) and t.edge is not None for each in lists for t in each)
