@@ -1,1 +1,1 @@
-"""Kernels that are written in C, and how they are found, built and called."""
+"""Kernels written in C, with the code that finds, builds and calls them."""

@@ -16,7 +16,7 @@ enum { Q, K, V, O, G, DQ, DK, DV, BIAS, START, END, COIN, SUM, ARRAYS };
 
 typedef struct {
   long batch[3], queries, keys, width, depth;             /* width of queries and keys, depth of values */
-  long q_step, k_step, v_step, o_step, g_step;            /* from row to row; columns follow each other */
+  long q_step, k_step, v_step, o_step, g_step;            /* from row to row; columns are contiguous */
   long dq_step, dk_step, dv_step;
   long bias_steps[2], start_step, end_step, coin_step;    /* from query to query (and from key to key) */
   long kind;                                              /* of the bias: 0 none, 1 numbers, 2 truth */
@@ -65,7 +65,7 @@ static void reach(const Sizes *z, const Operands *x, const long *at, long first,
   }
 }
 
-/* One row of scores: times the scale, plus the bias, -infinity where a key does not count. */
+/* One row of scores: times the scale, plus the bias; -infinity for a masked key. */
 static void finish_REAL(const Sizes *z, const Operands *x, const long *at, long query, long first, long keys, REAL *s) {
   const REAL scale = (REAL)x->scale;
   if (z->kind == 1) {
@@ -91,7 +91,7 @@ static void finish_REAL(const Sizes *z, const Operands *x, const long *at, long 
   }
 }
 
-/* What dropout multiplies the weights of a query by. */
+/* The factors by which dropout multiplies the weights of a query. */
 static void kept_REAL(const Sizes *z, const Operands *x, const long *at, long query, long first, long keys, REAL *to) {
   const uint32_t coin = x->coins[at[COIN] + query * z->coin_step], least_kept = (uint32_t)z->threshold;
   const REAL factor = (REAL)x->factor;
@@ -104,10 +104,10 @@ typedef struct {
   REAL *scores, *keys, *values, *kept; /* a block, panels of keys and values, factors of a row */
   REAL *strip;
   Panels_REAL of_keys, of_values;
-  REAL *sum, *largest, *total;         /* of each query of a share of work: result, largest score, normaliser */
+  REAL *sum, *largest, *total;         /* of each query in a thread's share: result, largest score, normaliser */
 } Forward_REAL;
 
-/* Take the first keys of a block into the results of a block of queries. */
+/* Add the first keys of a block to the results of a block of queries. */
 static void meet_REAL(const Sizes *z, const Operands *x, const long *at, long first, long rows, long j, long keys,
                       Forward_REAL *room, REAL *result, REAL *largest, REAL *total) {
   const REAL *q = (const REAL *)x->q + at[Q] + first * z->q_step;

@@ -18,7 +18,7 @@ from adjoint.core.shapes import Shape
 
 Array = np.ndarray[Any, Any]
 
-_NUMBERS, _TRUTH = 1, 2  # kinds of a bias
+_NUMBERS, _TRUTH = 1, 2  # kinds of a bias: numbers, truth values
 
 
 class _AttentionOperands(ctypes.Structure):
@@ -37,7 +37,7 @@ class _Gradients(ctypes.Structure):
 
 
 class AttentionCall:
-    """The arguments of one call, as the C code wants them."""
+    """The arguments of one call, in the form that the C code takes."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class AttentionCall:
     def _fields(
         self, output: Array, grad: Array | None, results: Sequence[Array | None], sums: Array
     ) -> Any:
-        """The C structure `Sizes`; None for a batch that does not lie evenly."""
+        """The C structure `Sizes`; None if the batch dimensions cannot be merged."""
         matrices = (self.query, self.key, self.value, output, grad, *results, self.bias)
         vectors = (self.starts, self.ends, self.coins, sums)
         arrays = [(x, 2) for x in matrices] + [(x, 1) for x in vectors]
@@ -132,7 +132,7 @@ def _address(array: Array | None) -> Any:
 
 
 def _even(array: Array) -> Array:
-    """The array, or a copy of one whose last dimension does not lie element by element."""
+    """The array, or a copy if its last dimension is not contiguous."""
     whole = array.shape[-1] < 2 or array.strides[-1] == array.itemsize
     return array if whole and array.flags.aligned else np.ascontiguousarray(array)
 
@@ -144,7 +144,7 @@ def _step(array: Array | None, axis: int) -> int:
 
 
 def _lead(array: Array | None, inner: int) -> tuple[Shape, Shape]:
-    """The leading dimensions of an array, and its steps along them."""
+    """The sizes of an array's leading dimensions, and its steps along them."""
     if array is None:
         return (), ()
     lead = array.ndim - inner

@@ -1,4 +1,4 @@
-"""Copies of large arrays in another type, or in their own, by all cores.
+"""Conversions and copies of large arrays, on all cores.
 
 float16 and bfloat16 to the wider types and back, which NumPy converts one by one, are among them.
 """
@@ -16,8 +16,8 @@ from adjoint.core.dtypes import OF, REDUCED
 
 Array = np.ndarray[Any, Any]
 
-# A double as a float whose last bit says that digits were cut off: rounding it again is rounding
-# once. (S. Boldo, G. Melquiond, Emulation of FMA and correctly rounded sums, 2008.)
+# A double as a float whose last bit tells that digits were cut off, so that a second rounding is
+# exact. (S. Boldo, G. Melquiond, Emulation of FMA and correctly rounded sums, 2008.)
 _TO_ODD = """
 static inline float to_odd(double x) {
   const float near = (float)x;
@@ -29,7 +29,7 @@ static inline float to_odd(double x) {
   return y;
 }
 """
-# The same by bits alone, for float16: what is too small for a normal float is 0 there.
+# The same by bit operations, for float16: numbers too small for a normal float are 0 in float16.
 _TO_ODD_BITS = """
 static inline float to_odd(double x) {
   const union { double x; unsigned long long bits; } as = {.x = x};
@@ -39,12 +39,12 @@ static inline float to_odd(double x) {
 }
 """
 _WIDE = ("float32", "float64")
-_SMALL = ("bool", "uint8", "int8", "int16")  # exact in every floating type of 32 bits
+_SMALL = ("bool", "uint8", "int8", "int16")  # exact in float32 and wider types
 _WHOLE = (*_SMALL[1:], "int32", "int64")
 
 
 def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> Array:
-    """`array.astype(dtype, order, copy=copy)`, overflow being silent.
+    """`array.astype(dtype, order, copy=copy)`, with silent overflow.
 
     >>> astype(np.array([1.5, 1e6], np.float32), np.float16)
     array([1.5, inf], dtype=float16)
@@ -64,14 +64,14 @@ def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> 
 
 @lru_cache(maxsize=64)
 def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> ElementLoop | None:
-    """The loop from one type to another one; None where NumPy is as good."""
+    """The loop that converts one type to another; None where NumPy is as good."""
     if source not in OF or target not in OF:
         return None
     one, two = OF[source].name, OF[target].name
     if two == "bool" and one in (*_WIDE, *_WHOLE):
         return ElementLoop("{x} != 0", {"x": one}, (), two, is_exact=True)
     if one in (*_WIDE, *_WHOLE, "bool") and two in (*_WIDE, *_WHOLE):
-        # as C does it; a float that a small whole number cannot hold loses bits, as in NumPy
+        # converted as in C: a float out of the integer's range loses bits, as in NumPy
         text = "(int){x}" if one in _WIDE and two in _SMALL else "{x}"
         return ElementLoop(text, {"x": one}, (), two, is_exact=True)
     if source in REDUCED:

@@ -21,8 +21,8 @@
 #define BYTES 16
 #define ROWS 4
 #endif
-#define WIDE 3           /* vectors of places, or taps, that meet them */
-#define WIDEST 6         /* vectors of places that meet one channel: enough sums to keep adders busy */
+#define WIDE 3           /* vectors of places, or taps, combined with them */
+#define WIDEST 6         /* vectors of places combined with one channel: enough sums to keep the adders busy */
 #define ROOM (1L << 18)  /* bytes of copied image in one piece of work */
 
 /* A piece of work: some depths and rows of one image and one group, with the copied image that they read. */
@@ -238,7 +238,7 @@ static const Sums_REAL sums_table_REAL[][WIDE] = {
 #endif
 };
 
-/* Channels are taken ROWS at a time, the rest by smaller powers of two; return how many, and which kernel. */
+/* Channels come in groups of ROWS, the rest in smaller powers of two; return how many, and which kernel. */
 #ifndef TAKEN
 #define TAKEN
 static long taken(long left, int *which) {
@@ -557,7 +557,7 @@ static void weigh_many_REAL(const Geometry *g, const Piece *p, const REAL *small
     }
 }
 
-/* Ones at places, zeros at the ends of rows. */
+/* A mask with ones at places, zeros at the ends of rows. */
 static void keep_places_REAL(const Piece *p, REAL *mask) {
   long row = p->extent[2], places = up((p->count[1] - 1) * row + p->count[2], LANES_REAL);
   memset(mask, 0, (size_t)places * sizeof(REAL));

@@ -1,7 +1,7 @@
-"""The three maps of a convolution, by C code (convolution.c says what they are).
+"""The three maps of a convolution, which convolution.c defines, in C.
 
 They take arrays of float32 or float64 with any strides, in one to three spatial dimensions, and
-return False where there is no native code: the caller multiplies matrices then.
+return False if there is no native code: the caller then multiplies matrices.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def numbers(sizes: Geometry, large: Sequence[int], small: Sequence[int]) -> list
 def convolve(
     large: Array, weight: Array, bias: Array | None, sizes: Geometry, small: Array
 ) -> bool:
-    """Write `small`, with the bias of each channel added; whether there is native code for it."""
+    """Write `small`, with the bias of each channel added; return whether there is native code for
+    it.
+    """
     run = loading.ready("convolution", "convolve", large.dtype, large.ndim - 2)
     if run is None:
         return False
@@ -40,7 +42,9 @@ def convolve(
 
 
 def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, large: Array) -> bool:
-    """Write `large`, with the bias of each channel added; whether there is native code for it."""
+    """Write `large`, with the bias of each channel added; return whether there is native code for
+    it.
+    """
     run = loading.ready("convolution", "spread", small.dtype, small.ndim - 2)
     if run is None:
         return False
@@ -50,7 +54,7 @@ def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, lar
 
 
 def correlate(large: Array, small: Array, sizes: Geometry, weight: Array) -> bool:
-    """Write `weight`; whether there is native code for it."""
+    """Write `weight`; return whether there is native code for it."""
     run = loading.ready("convolution", "correlate", large.dtype, large.ndim - 2)
     if run is None:
         return False
@@ -67,7 +71,7 @@ def _dense(array: Array | None) -> Array | None:
 
 
 def _call(run: Any, sizes: Geometry, large: Array, small: Array, *arrays: Array | None) -> None:
-    """Call a C function; where an image is empty, the result is the bias or 0."""
+    """Call a C function; if an image is empty, the result is the bias or 0."""
     if not large.size or not small.size:
         result, bias = arrays[-1], arrays[2] if len(arrays) == 4 else None
         assert result is not None
@@ -86,5 +90,5 @@ def _block(sizes: Geometry, large: Sequence[int], small: Sequence[int], itemsize
 
 
 def is_there() -> bool:
-    """Whether native code computes convolutions."""
+    """Whether there is native code for convolutions."""
     return loading.function("convolution", "convolve", np.float32, 2) is not None

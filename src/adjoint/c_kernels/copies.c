@@ -6,7 +6,7 @@
 #define LINE 64          /* bytes of a line of the cache */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Bytes of a vector; lanes of two of them, in turn: of their first halves, and of their second ones. */
+/* Bytes of a vector; the lanes of two vectors interleaved: their first halves, then their second halves. */
 #define BYTES_double 32
 #define BYTES_float 16
 #define BYTES_short 16
@@ -54,7 +54,7 @@ INLINE void copy(char *to, const char *from, long bytes) {
 /* What follows is written once for each REAL: float, double. */
 
 #define SIDE (LINE / (long)sizeof(REAL)) /* rows and columns of a tile: lines of the cache, read and written as a whole */
-#define TILES 8                          /* tiles in a row of a patch, whose pages a processor has at hand */
+#define TILES 8                          /* tiles in a row of a patch, whose pages the TLB holds */
 #define LANES (BYTES_REAL / (long)sizeof(REAL))
 typedef REAL lanes __attribute__((vector_size(BYTES_REAL), aligned(sizeof(REAL)), may_alias));
 
@@ -95,14 +95,14 @@ static void move_tile(long high, long wide, const REAL *x, long across, REAL *y,
 
 INLINE long least(long a, long b) { return a < b ? a : b; }
 
-/* The same for any number of rows and columns. */
+/* Like the tile above, for any number of rows and columns. */
 static void move_patch(long high, long wide, const REAL *x, long across, REAL *y, long down) {
   for (long c = 0; c < wide; c += SIDE)
     for (long k = 0; k < high; k += SIDE)
       move_tile(least(high - k, SIDE), least(wide - c, SIDE), x + c * across + k, across, y + k * down + c, down);
 }
 
-/* Whether all bits are 0: -0.0 is none of them. */
+/* Whether all bits are 0; those of -0.0 are not. */
 INLINE int is_zero(const REAL *x) {
   unsigned long bits = 0;
   __builtin_memcpy(&bits, x, sizeof(REAL));
@@ -126,7 +126,7 @@ static void move_row(long n, const REAL *x, long s, REAL *y, long d) {
     for (long i = 0; i < n; i++) y[i] = x[i * s];
 }
 
-/* Rows of few elements, all first ones before all second ones. */
+/* Short rows: the first element of every row, then every second element, … */
 static void move_columns(long rows, long n, const REAL *x, const long *s, REAL *y, const long *d) {
   for (long i = 0; i < n; i++)
     for (long r = 0; r < rows; r++) y[r * d[2] + i * d[3]] = x[r * s[2] + i * s[3]];
@@ -140,12 +140,12 @@ int move_REAL(const long *z, void *const *objects) {
   const long *s = z + 4, *d = z + 12, n = z[3];
   const int shared = z[0] * z[1] * z[2] * n * (long)sizeof(REAL) > WORTH;
   if (((unsigned long)x | (unsigned long)y) % sizeof(REAL)) return 1;
-  int turned = -1; /* the dimension along which x lies one after the other, where it is not the last one of y */
+  int turned = -1; /* the dimension in which x is contiguous, if that is not the last one of y; else -1 */
   if (d[3] == 1 && n > 1 && s[3] != 0 && s[3] != 1 && s[3] != -1)
     for (int k = 0; k < 3; k++)
       if (s[k] == 1 && z[k] > 1) turned = k;
   if (turned >= 0) {
-    const int a = turned == 0, b = turned == 2 ? 1 : 2; /* the other two */
+    const int a = turned == 0, b = turned == 2 ? 1 : 2; /* the other two dimensions */
     const long patch = TILES * SIDE;
 #pragma omp parallel for num_threads(TEAM) schedule(static) collapse(4) if (shared)
     for (long i = 0; i < z[a]; i++)
@@ -214,7 +214,7 @@ int take_REAL(const long *sizes, const long *offsets, const REAL *x, REAL *y) {
   return 0;
 }
 
-/* sizes: matrices, rows, columns, the diagonal from which on elements are on the right, and whether those are kept. */
+/* sizes: matrices, rows, columns, the diagonal (with it, elements right of it count as right), whether the right is kept. */
 int triangle_REAL(const long *sizes, const REAL *x, REAL *y) {
   const long rows = sizes[1], columns = sizes[2], diagonal = sizes[3], right = sizes[4];
 #pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (sizes[0] * rows * columns * (long)sizeof(REAL) > WORTH)

@@ -1,6 +1,6 @@
-"""Elements that are moved and not changed, by all cores (copies.c), where arrays are large.
+"""Copies of large arrays on all cores, without conversion (copies.c).
 
-Any dtype of one, two, four or eight bytes will do. NumPy moves small arrays, and everything where
+They take any dtype of one, two, four or eight bytes. NumPy copies small arrays, and all arrays if
 there is no native code.
 """
 
@@ -21,16 +21,16 @@ from adjoint.core.shapes import Shape
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 16  # bytes from which a call of native code pays
-_ALIKE = 1 << 18  # the same where arrays lie alike
+_ALIKE = 1 << 18  # the same for arrays with equal strides
 _PAIR = struct.Struct("2P").pack
-_MAPPED = 1 << 26  # bytes from which memory is new, and zero (core/allocation.py)
-_MOST = 5  # dimensions of what is taken
-Places = tuple[int, ...] | None  # along a dimension
+_MAPPED = 1 << 26  # bytes from which NumPy's memory is fresh, and zero (core/allocation.py)
+_MOST = 5  # most dimensions that `taken` handles
+Places = tuple[int, ...] | None  # indices along a dimension; None: all
 _KINDS = {1: "uchar", 2: "short", 4: "float", 8: "double"}  # C types by bytes
 
 
 def write(to: Array, source: Array) -> None:
-    """Write an array over one of its dtype that it broadcasts to, which lies elsewhere.
+    """Copy an array into one of the same dtype that it broadcasts to; they must not overlap.
 
     >>> made = np.zeros((2, 2))
     >>> write(made, np.array([1.0, 2.0]))
@@ -43,7 +43,7 @@ def write(to: Array, source: Array) -> None:
 
 
 def _moved(to: Array, source: Array) -> bool:
-    """Whether native code has moved the elements."""
+    """Copy by native code, if there is any for these arrays; return whether that was done."""
     if to.nbytes < _ALIKE and (to.strides == source.strides or not source.ndim):
         return False
     run = _function("move", to.dtype)
@@ -111,7 +111,7 @@ def _filled(array: Array, value: int) -> Array:
 
 
 def concatenated(arrays: Sequence[Array], dim: int) -> Array | None:
-    """Arrays of one dtype joined along a dimension; None where NumPy shall do it, or complain."""
+    """Concatenate arrays of one dtype along a dimension; None if NumPy must do it, or raise."""
     first = arrays[0]
     dim += first.ndim if dim < 0 else 0
     run = _function("join", first.dtype)
@@ -136,8 +136,8 @@ def concatenated(arrays: Sequence[Array], dim: int) -> Array | None:
 
 
 def _step(array: Array, dim: int) -> int | None:
-    """Bytes from one of the rows that begin with a dimension to the next, where elements of a row
-    lie one after the other, and so do the rows; None elsewhere.
+    """The distance in bytes between neighbouring rows, a row being all dimensions from `dim` on;
+    None if elements of a row are not contiguous or rows are not evenly spaced.
     """
     if array.flags.c_contiguous:
         return math.prod(array.shape[dim:]) * array.itemsize
@@ -147,8 +147,8 @@ def _step(array: Array, dim: int) -> int | None:
 
 
 def taken(x: Array, places: tuple[Places, ...], result: Array) -> bool:
-    """Write x[places[0][i], places[1][j], …] at each place (i, j, …) of a dense result, None being
-    all of a dimension in order; whether it was done.
+    """Write x[places[0][i], places[1][j], …] at each index (i, j, …) of a row-major result; None
+    means all of a dimension in order. Return whether it was done.
     """
     run = _function("take", x.dtype) if x.ndim <= _MOST else None
     if run is None or not (x.size and x.flags.aligned):
@@ -162,7 +162,7 @@ def taken(x: Array, places: tuple[Places, ...], result: Array) -> bool:
 def _grid(
     steps: Shape, shape: Shape, places: tuple[Places, ...], order: Shape
 ) -> tuple[Any, Array]:
-    """The sizes of a result in the order of its memory, and where its elements are taken from."""
+    """The sizes of a result in its memory order, and the offsets of its elements in the source."""
     each = [
         steps[d] * np.asarray(range(shape[d]) if (own := places[d]) is None else own, np.int64)
         for d in order
@@ -176,19 +176,19 @@ def _grid(
 
 
 def triangle(x: Array, diagonal: int, *, right: bool) -> Array | None:
-    """What is right of a diagonal, the diagonal with it, or left of it; 0 elsewhere."""
+    """The part right of a diagonal, with the diagonal, or else left of it; 0 elsewhere."""
     run = _function("triangle", x.dtype) if x.nbytes >= LARGE else None
     if run is None or not (x.flags.c_contiguous and x.flags.aligned):
         return None
     rows, columns = x.shape[-2:]
     result = np.empty(x.shape, x.dtype)
-    place = max(-rows, min(diagonal, columns))  # beyond them nothing changes
+    place = max(-rows, min(diagonal, columns))  # diagonals further out change nothing
     fields = loading.block([x.size // (rows * columns), rows, columns, place, int(right)])
     loading.call(run, fields, x, result)
     return result
 
 
 def _function(name: str, dtype: np.dtype[Any]) -> Any:
-    """The C function for elements of a dtype."""
+    """The C function for elements of this size."""
     kind = _KINDS.get(dtype.itemsize) if dtype in OF else None
     return None if kind is None else loading.ready_for("copies", name, kind)

@@ -1,4 +1,4 @@
-/* Numbers at even distances, rounded once at the end. */
+/* Evenly spaced numbers, rounded once at the end. */
 
 #define WORTH (1L << 15) /* elements from which threads share them */
 
@@ -11,7 +11,7 @@
 
 /* What follows is written once for each REAL: float, double. */
 
-/* sizes: how many, and how many of them are counted up from the start; the others are counted down from the end. */
+/* sizes: how many numbers, and how many of them are counted up from the start; the others are counted down from the end. */
 int even_REAL(const long *sizes, double start, double end, double step, REAL *y) {
   const long count = sizes[0], half = sizes[1];
 #pragma omp parallel for simd num_threads(TEAM) schedule(static) if (count > WORTH)
@@ -21,7 +21,7 @@ int even_REAL(const long *sizes, double start, double end, double step, REAL *y)
   return 0;
 }
 
-/* sizes: how many, the first one, and from one to the next. */
+/* sizes: how many numbers, the first one, the step. */
 int whole_REAL(const long *sizes, REAL *y) {
   const long count = sizes[0], start = sizes[1], step = sizes[2];
 #pragma omp parallel for simd num_threads(TEAM) schedule(static) if (count > WORTH)

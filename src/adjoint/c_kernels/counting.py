@@ -1,6 +1,6 @@
-"""Numbers at even distances, by C code (counting.c).
+"""Evenly spaced numbers, in C (counting.c).
 
-False is returned where there is no native code, and for few numbers.
+The functions return False if there is no native code, and for few numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ _KINDS = {"f": "float", "d": "double", "l": "long", "i": "int"}
 
 
 def even(into: Array, start: float, end: float, step: float, half: int) -> bool:
-    """Write `half` numbers counted up from the start, then others counted down from the end."""
+    """Write evenly spaced numbers: the first `half` counted up from the start, the others down from
+    the end.
+    """
     run = _function("even", into) if into.dtype.kind == "f" else None
     if run is None:
         return False
@@ -27,7 +29,7 @@ def even(into: Array, start: float, end: float, step: float, half: int) -> bool:
 
 
 def whole(into: Array, start: int, step: int) -> bool:
-    """Write start + i·step at each place i."""
+    """Write start + i·step at each index i, in integers."""
     last = start + step * into.size
     if not -(1 << 62) < min(start, step, last) <= max(start, step, last) < 1 << 62:
         return False

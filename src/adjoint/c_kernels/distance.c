@@ -1,7 +1,7 @@
 /* Distances of points, compiled once for each machine: exact differences, not products, so that points which coincide have
    the distance 0. The other points lie in blocks by coordinates, so that vectors run along them; threads share the points. */
 
-#define ROWS 16 /* points for which a block of others stays in the nearest cache */
+#define ROWS 16 /* points for which a block of other points stays in the first cache */
 #define RUN 128 /* coordinates of a sum in vectors */
 #define WORTH (1L << 15)
 #define LINES __attribute__((aligned(64)))
@@ -31,7 +31,7 @@ typedef REAL vec __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alia
 #define LANES ((long)(64 / sizeof(REAL)))
 #define VECS (SIDE * (long)sizeof(REAL) / 64)
 
-/* Sums of a run for two points at once: an addition waits for the one before, so others are done meanwhile. */
+/* Sums of a run for two points at once: each addition waits for the one before, so two chains run side by side. */
 typedef union {
   vec each[2 * VECS];
   REAL lane[2 * SIDE];

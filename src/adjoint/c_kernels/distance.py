@@ -1,4 +1,4 @@
-"""Distances of points, by C code (distance.c)."""
+"""Distances between points, in C (distance.c)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from adjoint.c_kernels import loading
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 14  # coordinates, of all pairs, from which a call of native code pays
-_SIDE = 256  # bytes of other points that C code takes at once
+LARGE = 1 << 14  # coordinates of all pairs from which a call of native code pays
+_SIDE = 256  # bytes of other points that the C code takes at once
 _KINDS = {1: 1, 2: 2, math.inf: 0}
 
 

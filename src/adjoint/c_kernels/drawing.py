@@ -1,5 +1,5 @@
-"""Normal numbers from words of random bits, two from each: r cos t and r sin t, where r² is
-exponentially distributed and t is any angle. (G. E. P. Box and M. E. Muller, 1958.)
+"""Normal random numbers, two from each 64-bit word: r cos t and r sin t, where r² is exponentially
+distributed and t a uniform angle. (G. E. P. Box and M. E. Muller, 1958.)
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from adjoint.c_kernels.element_loops import ElementLoop
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 14  # numbers from which words at once are quicker than one number after the other
+LARGE = 1 << 14  # numbers from which this is quicker than drawing one at a time
 _SIMD = "#pragma omp declare simd notinbranch\nextern float {}(float);\n"
 _DECLARED = "extern float sqrtf(float);\n" + "".join(map(_SIMD.format, ("logf", "sinf", "cosf")))
 _ANGLE = math.pi * 2.0**-31
@@ -28,7 +28,7 @@ _PARTS = ((_loop("cos"), np.cos), (_loop("sin"), np.sin))
 
 
 def normal(words: Array) -> Array:
-    """Two normal numbers of float32 for each word of 64 bits, all first ones before all second.
+    """Two normal float32 numbers for each 64-bit word: first all r cos t, then all r sin t.
 
     >>> normal(np.array([1 << 31], np.uint64)).round(4)
     array([1.1774, 0.    ], dtype=float32)

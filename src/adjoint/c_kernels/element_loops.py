@@ -1,10 +1,10 @@
 """Loops over the elements of arrays, in C: one pass over memory, shared by all cores.
 
 An `ElementLoop` computes each element of its result from one element of each operand, for arrays of
-any strides that broadcast. It goes over blocks that stay in the cache: an operand that lies
-otherwise than the block, or whose type is not the one that is computed in (float16, bfloat16), is
-brought into a row first, so there is one loop over dense rows, which runs in vectors. Values do not
-depend on the number of threads.
+any strides that broadcast. It goes over blocks that stay in the cache. An operand with other
+strides than the block, or of a type in which nothing is computed (float16, bfloat16), is first
+packed into a row, so there is one loop over contiguous rows, which the compiler vectorises. Values
+do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Array = np.ndarray[Any, Any]
 Lie = tuple[Shape, Shape, int]  # shape, strides, bytes of an element
 
 LARGE = 1 << 14  # elements from which a call of native code pays
-_MOST = 4  # dimensions that may be left when those that lie evenly are joined
-# of each dtype: the type in memory, and the type that an element has in an expression
+_MOST = 4  # most dimensions left after merging
+# by dtype: the C type in memory, and the C type of an element in an expression
 STORED = {
     "bool": ("unsigned char", "unsigned char"),
     "uint8": ("unsigned char", "unsigned char"),
@@ -45,7 +45,7 @@ STORED = {
     "complex64": ("float _Complex", "float _Complex"),
     "complex128": ("double _Complex", "double _Complex"),
 }
-# of each kind of type: the letters of a number among the arguments, and its C type there
+# by kind of type: the struct letters of a number among the arguments, and its C type
 _NUMBERS = {"real": ("d", "double"), "whole": ("q", "long long"), "complex": ("2d", "double")}
 _REDUCED = ("float16", "bfloat16")
 
@@ -60,21 +60,21 @@ class ElementLoop:
 
     def __init__(
         self,
-        expression: str,  # C text, with names of operands and numbers: "{x} * {k}"
+        expression: str,  # C text with names of operands and numbers: "{x} * {k}"
         operands: dict[str, str],  # names and dtypes of the arrays: {"x": "float32"}
-        numbers: Sequence[str],  # of those that a call gives, complex ones as pairs: ["k"]
+        numbers: Sequence[str],  # names of the numbers, complex ones as pairs: ["k"]
         result: str,  # the result's dtype
         declarations: str = "",  # of the functions that the expression calls
-        common: tuple[str, str] = ("", ""),  # a quicker text, and the condition that it is wrong
+        common: tuple[str, str] = ("", ""),  # a quicker text, and when it is wrong
         *,
-        is_exact: bool = False,  # whether vectors and scalars round alike: nothing of libmvec
+        is_exact: bool = False,  # whether vectors and scalars round alike: no libmvec
     ) -> None:
         self.expression, self.operands, self.numbers = expression, operands, numbers
         self.result, self.declarations, self.common = result, declarations, common
         self.is_exact = is_exact
         self.dtype = dtypes.NAMES[result].np
         computed = next((d for d in operands.values() if d != "bool"), result)
-        self.c_type = STORED[computed][1]  # what is computed in
+        self.c_type = STORED[computed][1]  # the type of the computation
         self.kind = kind_of(self.c_type)
         letters = _NUMBERS[self.kind][0] * len(numbers)
         # addresses of array objects, then numbers: one block of bytes is the cheapest argument
@@ -92,8 +92,8 @@ class ElementLoop:
     def __call__(
         self, arrays: Sequence[Array], numbers: Sequence[Any] = (), out: Array | None = None
     ) -> Array | None:
-        """The result, written to `out` if that is given; None where NumPy shall compute: as long
-        as the code is being built, and for shapes, strides and addresses that do not fit.
+        """The result, written to `out` if that is given. None if NumPy must compute it: while the
+        code is being built, and for unsuitable shapes, strides and addresses.
         """
         lies = tuple([(a.shape, a.strides, a.itemsize) for a in arrays])
         into = None if out is None else (out.shape, out.strides, out.itemsize)
@@ -143,7 +143,7 @@ class Loops:
             )  # fmt: skip
 
     def __call__(self, *arrays: Array, out: Array | None = None) -> Array | None:
-        """The result, in `out` if that is given; None where NumPy shall compute."""
+        """The result, in `out` if that is given; None if NumPy must compute it."""
         first = arrays[0]
         loop = self.kinds.get(first.dtype.name) if first.size >= LARGE else None
         if loop is None or any(a.dtype != first.dtype for a in arrays):
@@ -155,8 +155,7 @@ _ADDED = Loops("{x} + {y}", "x", "y")
 
 
 def added(x: Array, y: Array, out: Array | None = None) -> Array:
-    """x + y, by all cores where arrays are large; in `out` if that is given, which may be one of
-    them.
+    """x + y, on all cores if arrays are large; in `out` if that is given, which may be x or y.
 
     >>> added(np.ones(2), np.ones(2))
     array([2., 2.])
@@ -170,11 +169,11 @@ def added(x: Array, y: Array, out: Array | None = None) -> Array:
 
 @record
 class _Traversal:
-    """How a loop goes over arrays that lie in a certain way."""
+    """The order and the steps in which a loop visits arrays with certain strides."""
 
     shape: Shape  # of the result
     order: Shape  # its dimensions from the outermost in memory to the innermost: (1, 0)
-    places: Shape  # of its dimensions in that order; empty where it is the usual one
+    places: Shape  # where each dimension is in that order; empty if row-major
     fields: Any  # four sizes, then four steps for each operand and for the result
 
     @property
@@ -190,11 +189,13 @@ class _Traversal:
 
 @lru_cache(maxsize=4096)
 def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Traversal | None:
-    """How to go over arrays that lie so, `out` being the result; None where that is not known."""
+    """The traversal for arrays with these shapes and strides, and `out`; None if NumPy must
+    compute.
+    """
     try:
         shape = np.broadcast_shapes(*(shape for shape, *_ in lies))
     except ValueError:
-        return None  # the NumPy kernel says why
+        return None  # the NumPy kernel raises the error
     if any(s % size for _, strides, size in lies for s in strides):
         return None
     if out is None:
@@ -218,7 +219,7 @@ def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Traversal | Non
 
 
 def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:
-    """The steps that NumPy gives to a new array beside such operands."""
+    """The strides that NumPy gives to the result of such operands."""
     nothing = np.empty(1, np.uint8)
     if 0 in shape or not shape:
         return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
@@ -228,7 +229,7 @@ def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:
 
 
 def _turned(lie: Lie, order: Shape) -> tuple[Shape, Shape]:
-    """Shape and steps of an operand, its dimensions in the order of the result's memory."""
+    """Shape and steps of an operand, with its dimensions in the result's memory order."""
     shape, strides, size = lie
     missing = len(order) - len(shape)
     full, steps = (1,) * missing + shape, (0,) * missing + tuple(s // size for s in strides)
@@ -298,7 +299,7 @@ static void row_to_bfloat16(long n, const float *from, unsigned short *to) {
   for (long i = 0; i < n; i++) to[i] = to_bfloat16(from[i]);
 }
 """
-# An operand as a dense row: itself, or a copy.
+# An operand as a contiguous row: itself, or a packed copy.
 _PACK = """
 static const {c} *pack_{dtype}(const {s} *from, long rows, long columns, long s1, long s0,
     {c} *room) {{
@@ -330,7 +331,7 @@ static void unpack(const {c} *room, long rows, long columns, long s1, long s0, {
       for (long i = 0; i < columns; i++) to[i * s0] = {store}(room[i]);
 }}
 """
-# numbers are constants of the loop: a load under a condition would keep it from vectors
+# numbers become constants of the loop: a conditional load would prevent vectorisation
 _COMPUTE = """
 static void compute{way}(long n, const {number} *numbers{parameters}, {c} *out) {{
   (void)numbers;
@@ -340,7 +341,7 @@ static void compute{way}(long n, const {number} *numbers{parameters}, {c} *out) 
   }}
 }}
 """
-# a block in which no element is rare
+# a block without elements that need the general text
 _COMMON = """  int rare = 0;
 #pragma omp simd reduction(| : rare)
   for (long i = 0; i < n; i++) {{
@@ -354,9 +355,9 @@ _COMMON = """  int rare = 0;
     return;
   }}
 """
-# Blocks of whole short rows, or parts of one long row, which threads share. Where nothing has to be
-# packed there is no need to stay in the nearest cache, and blocks are long. Where a scalar computes
-# what a vector does, blocks end where a line of the cache does: no store goes to two of them.
+# Threads share blocks, which are several short rows or part of a long row. If nothing is packed,
+# blocks are long, since they need not stay in the first cache. If scalars and vectors round alike,
+# blocks end at the end of a cache line, so that no vector store crosses two lines.
 _RUN = """
 #define BLOCK (8192 / (long)sizeof({computed_in}))
 #define LONG 16384
@@ -417,7 +418,9 @@ def _converter(which: str, dtype: str) -> str:
 
 
 def _ways(used: dict[str, str]) -> list[tuple[str, ...]]:
-    """The operands that are one number in all of a block: none of them, or one of a few."""
+    """The choices of operands that are constant within a block: none, or a single one of the first
+    few.
+    """
     plain = len(used) in (2, 3) and all(s == c for s, c in (STORED[d] for d in used.values()))
     return [(), *((n,) for n in used if plain)]
 
@@ -446,7 +449,7 @@ def _compute(loop: ElementLoop, used: dict[str, str], way: tuple[str, ...]) -> s
 
 
 def _number(loop: ElementLoop, place: int) -> str:
-    """The number at a place, as a constant of the type that is computed in."""
+    """The number at an index, as a C constant in the type of the computation."""
     if loop.kind != "complex":
         return f"({loop.c_type})numbers[{place}]"
     part = loop.c_type.partition(" ")[0]
@@ -468,7 +471,7 @@ def _run(loop: ElementLoop, used: dict[str, str]) -> str:
     address = f"*(void **)((char *)objects[{{}}] + {build.data_offset()})"
     pointers: list[str] = []
     rooms: list[str] = []
-    packed: dict[str, str] = {}  # the call that makes a dense row of an operand, in some room
+    packed: dict[str, str] = {}  # the C call that packs an operand into a row
     for name, dtype in used.items():
         stored, own = STORED[dtype]
         k = places[name]
@@ -488,20 +491,24 @@ def _run(loop: ElementLoop, used: dict[str, str]) -> str:
         rooms="\n".join(rooms),
         computed=_converted(loop, packed) or _computed(used, places, packed),
         straight=" || ".join(_straight(used, places, w) for w in _ways(used)) if direct else "0",
-        # a block is computed the long way where one of its elements is rare
+        # a block with a rare element is computed by the general text
         longest="BLOCK" if loop.common[0] else "LONG", exact=int(loop.is_exact),
         computed_in=loop.c_type,
     )  # fmt: skip
 
 
 def _straight(used: dict[str, str], places: dict[str, int], way: tuple[str, ...]) -> str:
-    """The condition that operands lie one after the other along a row, but for those of a way."""
+    """The C condition that operands are contiguous along a row, except the constant ones in
+    `way`.
+    """
     steps = (f"s[{4 * places[n] + 3}] == {int(n not in way)}" for n in used)
     return " && ".join(steps) or "1"
 
 
 def _converted(loop: ElementLoop, packed: dict[str, str]) -> str:
-    """A block whose elements are only moved, or get another type: packing or unpacking does it."""
+    """The C text of a block for a loop that only copies or converts: packing or unpacking does
+    it.
+    """
     for name, dtype in loop.operands.items():
         if loop.expression != f"{{{name}}}" or STORED[dtype][1] != STORED[loop.result][1]:
             continue
@@ -515,7 +522,7 @@ def _converted(loop: ElementLoop, packed: dict[str, str]) -> str:
 
 
 def _computed(used: dict[str, str], places: dict[str, int], packed: dict[str, str]) -> str:
-    """The choice among the ways of a block."""
+    """The C text that chooses a way for a block and computes it."""
     operands = "".join(f", a_{name}" for name in used)
     lines = []
     for way in _ways(used)[1:]:

@@ -39,7 +39,7 @@ static REAL largest_REAL(const REAL *values, long n) {
 /* Values that are closer count as equal. */
 static REAL equal_REAL(const REAL *values, long n) { return 100 * EPS_REAL * largest_REAL(values, n); }
 
-/* Up to where a number is rounding beside numbers of this size, or of size 1. */
+/* The largest rounding error of numbers of this size, or of size 1. */
 static REAL gauge_REAL(const REAL *values, long n) {
   return (REAL)(__builtin_sqrt(EPS_REAL) * largest_REAL(values, n) + 1e4 * EPS_REAL);
 }
@@ -213,7 +213,7 @@ int svd_REAL(const long *sizes, const void *const *given, void *const *made) {
     if (k)
       gesdd(sizes[3] == 0 ? "N" : sizes[3] == 1 ? "S" : "A", &rows, &columns, a, &rows, s, u, &rows, v, &step, work,
             &size, more, &info);
-    else { /* vectors of nothing: any basis */
+    else { /* an empty matrix: any basis */
       for (long i = 0; i < m * left; i++) u[i] = i % (m + 1) == 0;
       for (long i = 0; i < n * right; i++) v[i] = i % (right + 1) == 0;
     }
@@ -270,7 +270,7 @@ static double log2_of(double x) { /* above, by less than one */
   return x > 0 ? e : -4000;
 }
 
-/* How often a matrix 2^size times `a`, of norm at most 1, is to be halved: kernels/linalg/exponential.py. */
+/* How often to halve the matrix 2^size `a`, where `a` has a norm of at most 1: kernels/linalg/exponential.py. */
 static long halvings_REAL(const REAL *a, const REAL *a4, const REAL *a6, REAL *spare, long n, long size) {
   double d[3], sums[2], *v = malloc(2 * n * sizeof(double)), *w = v + n;
   if (!v) return -1;
@@ -311,7 +311,7 @@ int exponential_REAL(const long *sizes, const void *const *given, void *const *m
     REAL *a = room, *a2 = a + area, *a4 = a2 + area, *a6 = a4 + area, *u = a6 + area, *v = u + area, *w = v + area;
     REAL *out = (REAL *)made[0] + m * area;
     const double norm = norm_REAL(from, n);
-    if (norm - norm != 0) { /* infinite numbers, or none at all */
+    if (norm - norm != 0) { /* infinite numbers, or an empty matrix */
       for (long i = 0; i < area; i++) out[i] = (REAL)__builtin_nan("");
       continue;
     }
@@ -374,7 +374,7 @@ static int clustered_REAL(const REAL *v, long n, long start, long stop, REAL top
     small = gap < small ? gap : small;
   }
   const REAL wide = closeness * (reach > large ? reach : large), part = closeness * reach / (stop - start - 1);
-  if (!(small <= (equal > wide ? equal : wide))) return 0; /* no cluster reaches farther */
+  if (!(small <= (equal > wide ? equal : wide))) return 0; /* clusters reach no farther */
   const int close = small <= (equal > part ? equal : part) && v[stop - 1] - v[start] <= reach / 2;
   if (close || large <= equal) return !(zeros && start == 0 && stop <= zeros);
   return clustered_REAL(v, n, start, widest, top, closeness, zeros) ||
@@ -421,7 +421,7 @@ int rank_REAL(const long *sizes, const void *const *given, void *const *made) {
   return 0;
 }
 
-/* How many of the singular values of a row, which fall, are in a cluster at 0. */
+/* How many singular values of a row, in descending order, are in a cluster at 0. */
 static long at_zero_REAL(const REAL *v, long n, REAL top, REAL closeness) {
   REAL small = top;
   long found = 0;

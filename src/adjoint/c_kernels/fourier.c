@@ -16,7 +16,7 @@ typedef struct Plan {
   long n;
   int count, factors[MOST_FACTORS];
   struct Plan *inner;   /* of the convolution */
-  int owns;             /* whether that one goes with it */
+  int owns;             /* whether it owns that plan */
   Number *roots;        /* exp(-2 pi i k / n) */
   Number *chirp, *bank; /* exp(-pi i k^2 / n), and the transform of its conjugates */
 } Plan;
@@ -243,7 +243,7 @@ int forward_REAL(const long *sizes, const void *const *given, void *const *made)
         line[k] = m == n ? (Number){from[k * inner], 0} : (Number){from[2 * k * inner], from[(2 * k + 1) * inner]};
       transform(plan, line, 1, result, whole + n);
       if (m == n) memcpy(whole, result, n * sizeof(Number));
-      for (long k = 0; m < n && k <= m; k++) { /* even and odd elements apart */
+      for (long k = 0; m < n && k <= m; k++) { /* even and odd elements separated */
         const Number a = result[k % m], b = result[(m - k) % m];
         const Number even = {0.5 * (a.re + b.re), 0.5 * (a.im - b.im)};
         const Number odd = {0.5 * (a.im + b.im), 0.5 * (b.re - a.re)}, turned = times(odd, turns[k]);

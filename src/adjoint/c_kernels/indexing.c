@@ -4,8 +4,8 @@
 
 #define WORTH (1L << 15) /* elements from which threads share the work */
 #define SIDE 512         /* columns that one thread takes */
-#define LONG 16          /* elements of a row that are worth looking at each index */
-#define FEW 4            /* elements at once: the time of a shorter loop depends on where its code happens to lie */
+#define LONG 16          /* elements of a row from which checking each index costs nothing */
+#define FEW 4            /* elements at once: the time of a shorter loop depends on the alignment of its code */
 
 /* What follows is written once for each REAL: float, double. */
 

@@ -1,7 +1,7 @@
-"""Elements and rows at indices, by C code (indexing.c).
+"""Gathering and scattering of elements and rows, in C (indexing.c).
 
-Arrays are dense and seen as [outer, size, inner], around the dimension that is indexed. Elements
-are only moved, but for sums, so any dtype of four or eight bytes will do. None (or False) is
+Arrays are contiguous, and viewed as [outer, size, inner] around the indexed dimension. Elements are
+only moved, except in sums, so any dtype of four or eight bytes is allowed. None (or False) is
 returned where there is no native code, for small arrays, and where an index is out of range: the
 NumPy kernel then says which.
 """
@@ -38,9 +38,9 @@ def gather(x: Array, dim: int, index: Array) -> Array | None:
 
 
 def scatter(target: Array, dim: int, index: Array, values: Array, *, adds: bool) -> bool:
-    """Write (or add) each value at its index in `target`, in their order; whether it was done.
+    """Write (or add) each value at its index in `target`, in order; return whether it was done.
 
-    Where it was not done `target` may hold some of the values: give a copy.
+    If not, `target` may hold some of the values, so pass a copy.
     """
     kind = MOVED.get(target.itemsize)
     if kind is None or target.dtype != values.dtype or (adds and target.dtype != kind):
@@ -55,7 +55,7 @@ def scatter(target: Array, dim: int, index: Array, values: Array, *, adds: bool)
 
 
 def select(x: Array, dim: int, index: Array) -> Array | None:
-    """The entries `index` of a dimension."""
+    """x with the entries `index` of a dimension."""
     kind = MOVED.get(x.itemsize)
     if kind is None or x.size < LARGE or not (_dense(x) and _dense(index)):
         return None
@@ -68,7 +68,7 @@ def select(x: Array, dim: int, index: Array) -> Array | None:
 
 
 def add_rows(target: Array, index: Array, values: Array) -> bool:
-    """target[o, index[j]] += values[o, j] for every o and j, in their order; whether it was done.
+    """target[o, index[j]] += values[o, j] for every o and j, in order; return whether it was done.
 
     Both have three dimensions.
     """
@@ -88,7 +88,7 @@ def _dense(array: Array) -> bool:
 
 
 def _fit(x: Array, dim: int, index: Array) -> bool:
-    """Whether there are many elements, and an index for each one but along a dimension."""
+    """Whether the arrays are large enough, and of equal size except along `dim`."""
     return (
         index.size >= LARGE
         and x.ndim == index.ndim

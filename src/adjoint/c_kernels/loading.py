@@ -1,6 +1,6 @@
-"""Kernels that are written in C: how they are found, built once for each machine, and called.
+"""Kernels written in C: finding them, building them once for each machine, calling them.
 
-A file of C begins with declarations and is then written once for each type. Where there is no C
+A C file begins with declarations; the rest of it is repeated for each type. Where there is no C
 compiler, or ADJOINT_NATIVE=0 forbids native kernels, there are none.
 """
 
@@ -22,24 +22,26 @@ from adjoint.core.threads import TEAM
 from adjoint.toolchain import background, build
 
 Array = np.ndarray[Any, Any]
-MOST = 3  # dimensions of windows, and of batches
+MOST = 3  # most dimensions of windows, and of batches
 _LINE = 64  # bytes of a line of the cache
 _pointer = ctypes.c_void_p.from_address
 
-_TYPES = {"f": "float", "d": "double"}  # of dtype.char
+_TYPES = {"f": "float", "d": "double"}  # by dtype.char
 _SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
 _INCLUDED = re.compile(r'^#include "(\w+\.c)"\n', re.MULTILINE)
 
 
 def ready(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
-    """The C function of a file for arrays of a dtype; None where there is none, and as long as it
-    is being built in the background.
+    """The C function of a file for arrays of a dtype; None if there is none, and while it is being
+    built in the background.
     """
     return _found(kernels, name, dtype, dimensions, background.soon)
 
 
 def function(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
-    """The C function of a file for arrays of a dtype, which is built now; None if there is none."""
+    """The C function of a file for arrays of a dtype, built now if necessary; None if there is
+    none.
+    """
     return _found(kernels, name, dtype, dimensions, background.now)
 
 
@@ -60,7 +62,7 @@ def sources() -> Iterator[str]:
     """The texts of all files of kernels, for both types."""
     for path in sorted(glob.glob(os.path.join(os.path.dirname(__file__), "*.c"))):
         name = os.path.basename(path).removesuffix(".c")
-        if name != "tiles":  # a part of others
+        if name != "tiles":  # included by other files
             yield from (_source(name, kind) for kind in _TYPES.values())
 
 
@@ -97,7 +99,7 @@ def _source(kernels: str, kind: str) -> str:
 
 
 def _written(name: str, kind: str) -> str:
-    """A file of C, after the file that it includes."""
+    """The text of a C file, after that of the file it includes."""
     head, body = _text(name).split(_SPLIT)
     included = _INCLUDED.search(head)
     before = "" if included is None else _written(included[1], kind)
@@ -132,7 +134,7 @@ def _five(steps: Sequence[int]) -> list[int]:
 
 
 def block(fields: Sequence[int]) -> Any:
-    """Fields as a C structure of whole numbers, which nobody may change."""
+    """Fields as a C structure of integers, which is read-only."""
     return _block(tuple(fields))
 
 
@@ -142,8 +144,8 @@ def _block(fields: tuple[int, ...]) -> Any:
 
 
 def call(run: Any, fields: Any, *arguments: Any) -> bool:
-    """Call a C function with a `block`, then arrays, numbers of ctypes or None; whether it says
-    that it could not.
+    """Call a C function with a `block`, then arrays, ctypes numbers or None; return whether it
+    failed.
     """
     kind, place, given = run.kind, build.data_offset(), []
     for value in arguments:
@@ -157,7 +159,7 @@ def call(run: Any, fields: Any, *arguments: Any) -> bool:
 
 
 def lines(shape: Shape, dtype: Any) -> Array:
-    """Memory that begins with a line of the cache, so that no vector lies in two of them."""
+    """An uninitialised array that starts at a cache line, so that no vector crosses two lines."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + _LINE, np.uint8)
     start = -memory.ctypes.data % _LINE
@@ -165,22 +167,22 @@ def lines(shape: Shape, dtype: Any) -> Array:
 
 
 def aligned(array: Array) -> Array:
-    """The array, or a copy of one whose elements lie between the addresses of its type."""
+    """The array, or a copy if its elements are not aligned."""
     return array if array.flags.aligned else array.copy()
 
 
 def steps(array: Array) -> list[int]:
-    """From element to element along each dimension."""
+    """The strides of an array in elements."""
     return [stride // array.itemsize for stride in array.strides]
 
 
 def merged(
     batch: Shape, operands: Sequence[tuple[Shape, Shape]], most: int = MOST
 ) -> tuple[Shape, list[Shape]] | None:
-    """A batch as at most so many dimensions, those that lie evenly in all operands joined, and the
-    steps of each operand along them; None where it has more.
+    """A batch with dimensions merged where all operands allow it, at most `most` of them, and each
+    operand's steps along them; None if more remain.
 
-    An operand is its leading shape, which broadcasts to the batch, and its steps.
+    An operand is given by its leading shape, which broadcasts to the batch, and its steps.
     """
     spread = [_spread(shape, steps, len(batch)) for shape, steps in operands]
     sizes: list[int] = []
@@ -200,6 +202,6 @@ def merged(
 
 
 def _spread(shape: Shape, steps: Shape, count: int) -> Shape:
-    """Steps along all dimensions of a batch: 0 where an operand is repeated."""
+    """The steps along all dimensions of a batch: 0 where the operand broadcasts."""
     own = tuple(0 if n == 1 else s for n, s in zip(shape, steps, strict=True))
     return (0,) * (count - len(own)) + own

@@ -5,7 +5,7 @@
 
 /* What follows is written once for each REAL: float, double. */
 
-/* 1 / sqrt(mean of the squares of x - mean, plus eps) of a channel whose squares overflow or underflow: of x / the largest. */
+/* 1 / sqrt(mean((x - mean)^2) + eps) of a channel whose squares overflow or underflow: computed after a division by the largest element. */
 static __attribute__((noinline)) double careful_rstd(const long *sizes, const REAL *x, double mean, double eps) {
   const long images = sizes[0], places = sizes[2];
   double top = 0, square = 0;

@@ -1,7 +1,7 @@
 """Normalisation of the channels of a batch, by C code (normalization.c).
 
-Arrays are float32 or float64; the elements of one image and one channel lie next to each other.
-None is returned where there is no native code, or where NumPy's way is faster.
+Arrays are float32 or float64; the elements of one image and one channel are contiguous. The
+functions return None if there is no native code, or NumPy's way is faster.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from adjoint.c_kernels import loading
 
 Array = np.ndarray[Any, Any]
-_FEW = 8  # elements of a channel in an image below which NumPy's order of loops is better
+_FEW = 8  # below so many elements of a channel in an image, NumPy's loop order is better
 
 
 def _sizes(x: Array, other: Array) -> list[int] | None:
-    """Numbers and steps for the C code; None where it does not apply."""
+    """Sizes and steps for the C code; None if it does not apply."""
     places = math.prod(x.shape[2:])
     if places < _FEW or not x.size or not _is_packed(x) or not _is_packed(other):
         return None
@@ -28,7 +28,7 @@ def _sizes(x: Array, other: Array) -> list[int] | None:
 
 
 def _is_packed(array: Array) -> bool:
-    """Whether the elements of one image and one channel lie next to each other."""
+    """Whether the elements of one image and one channel are contiguous."""
     return array[0, 0].flags.c_contiguous and array.flags.aligned
 
 

@@ -4,8 +4,8 @@
    A function takes numbers, operands and results; it returns whether it failed. */
 
 #define WORTH (1L << 15) /* elements from which threads share them */
-#define BLOCK 4096       /* values that are searched for one after the other */
-#define PLACES 8         /* of them at once */
+#define BLOCK 4096       /* values up to which a search takes one after another */
+#define PLACES 8         /* values searched for at once */
 #define LANES 16         /* elements in vectors */
 
 /* log(1 + t), 0 <= t <= 1, as 2 artanh(t / (2 + t)): the polynomial has an error of 1.3e-18. */
@@ -17,7 +17,7 @@ static inline __attribute__((always_inline)) double log1p_of_part(double t) {
   return 2 * s * (low + (middle + high * u) * u);
 }
 
-/* A real number that stands among whole ones. */
+/* A real number among the integers of `sizes`. */
 static double real_of(long bits) {
   double found;
   memcpy(&found, &bits, sizeof found);
@@ -124,7 +124,7 @@ int choose_REAL(const long *sizes, const void *const *given, void *const *made) 
   return 0;
 }
 
-/* Where a value belongs in a sequence that an order sorts; -1 where the order leads outside. */
+/* The position of a value in a sequence sorted by an order of indices; -1 if an index is out of range. */
 static long place_REAL(const REAL *sequence, const long long *order, long n, REAL value, long right) {
   long low = 0, high = n;
   while (low < high) {
@@ -136,7 +136,7 @@ static long place_REAL(const REAL *sequence, const long long *order, long n, REA
   return low;
 }
 
-/* The same for PLACES values at once, in a sequence without NaN: no choice is a branch. */
+/* The positions of PLACES values at once, in a sequence without NaN, without branches. */
 static void places_REAL(const REAL *sequence, long n, const REAL *values, long right, long *places) {
   const REAL *at[PLACES];
   for (int l = 0; l < PLACES; l++) at[l] = sequence;
@@ -197,7 +197,7 @@ static void ends_REAL(const REAL *row, long n, REAL *low, REAL *high) {
   *low = odd ? (REAL)__builtin_nan("") : least, *high = odd ? (REAL)__builtin_nan("") : most;
 }
 
-/* Add to the counts of bins, and to a last one of what is in none. */
+/* Count elements in bins; a last bin counts elements outside all bins. */
 static void counted_REAL(const REAL *x, long n, REAL low, REAL high, long bins, long *counts) {
   const REAL scale = bins / (high - low);
   for (long b = 0; b < n; b += LANES) {
@@ -245,7 +245,7 @@ int count_REAL(const long *sizes, const void *const *given, void *const *made) {
   return 0;
 }
 
-/* A copy of elements that must lie in a range. sizes: elements, low, high. */
+/* A copy; fails if an element is out of range. sizes: elements, low, high. */
 int within_REAL(const long *sizes, const void *const *given, void *const *made) {
   const REAL *x = given[0];
   const double low = real_of(sizes[1]), high = real_of(sizes[2]);
@@ -332,7 +332,7 @@ int logarithms_REAL(const long *sizes, const void *const *given, void *const *ma
   return 0;
 }
 
-/* Whole numbers divided; by 0 it fails. sizes: elements, whether rounded down. */
+/* Integer division; fails for a divisor 0. sizes: elements, whether to round down. */
 int divide_REAL(const long *sizes, const void *const *given, void *const *made) {
   for (long i = 0; i < sizes[0]; i++) {
     const long a = (long)((const REAL *)given[0])[i], b = (long)((const REAL *)given[1])[i];

@@ -1,8 +1,7 @@
-"""Where values belong in order, counts in bins, and logarithms of running sums, by C code
-(ordering.c), which compiled programs call, too.
+"""Sorted search, histograms, and logarithms of running sums, in C (ordering.c).
 
-None is returned where there is no native code, for small arrays, and where the code says that it
-cannot: the NumPy kernel then says why.
+Compiled programs call these functions, too. They return None if there is no native code, for small
+arrays, and if the C code fails: the NumPy kernel then raises the error.
 """
 
 from __future__ import annotations
@@ -22,7 +21,9 @@ LARGE = 1 << 12  # elements from which a call of native code pays
 
 
 def search(sequence: Array, values: Array, *, right: bool) -> Array | None:
-    """Where values belong in a sorted sequence, or those of each row in that of the row."""
+    """The sorted positions of values in a sequence, or of each row's values in the row's
+    sequence.
+    """
     run = _function("search", values)
     if run is None or sequence.dtype != values.dtype or not sequence.size:
         return None
@@ -33,8 +34,8 @@ def search(sequence: Array, values: Array, *, right: bool) -> Array | None:
 
 
 def counts(rows: Array, bins: int, low: float, high: float, *, own_range: bool) -> Array | None:
-    """How many elements of each row are in each of some equal parts of [low, high], or of the
-    range of the row.
+    """The number of each row's elements in each of `bins` equal parts of [low, high], or of the
+    row's own range.
     """
     run = _function("count", rows) if rows.dtype.char in "fd" else None
     if run is None:
@@ -46,7 +47,7 @@ def counts(rows: Array, bins: int, low: float, high: float, *, own_range: bool) 
 
 
 def running_logarithms(x: Array, axis: int) -> Array | None:
-    """log Σ exp of the elements so far along an axis."""
+    """The running log Σ exp along an axis."""
     run = _function("logarithms", x) if x.dtype.char in "fd" else None
     if run is None:
         return None
@@ -60,7 +61,7 @@ def _function(name: str, array: Array) -> Any:
 
 
 def _made(run: Any, sizes: list[int], given: tuple[Array, ...], result: Array) -> Array | None:
-    """The result of a function of ordering.c; None where it says that it could not."""
+    """The result of a function of ordering.c; None if it fails."""
     whole = [loading.aligned(np.ascontiguousarray(a)) for a in given]
     operands = (ctypes.c_void_p * len(whole))(*[a.ctypes.data for a in whole])
     results = (ctypes.c_void_p * 1)(result.ctypes.data)

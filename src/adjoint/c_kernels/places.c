@@ -92,13 +92,13 @@ int strides_REAL(const long *sizes, const void *const *given, void *const *made)
   return 0;
 }
 
-/* The same bits. sizes: bytes. */
+/* A copy of bytes. sizes: bytes. */
 int bits_REAL(const long *sizes, const void *const *given, void *const *made) {
   memcpy(made[0], given[0], sizes[0]);
   return 0;
 }
 
-/* Each number as often as it says. sizes: numbers, results. */
+/* The index of each number, repeated as often as the number says. sizes: numbers, results. */
 int repeat_REAL(const long *sizes, const void *const *given, void *const *made) {
   long at = 0;
   for (long i = 0; i < sizes[0]; i++) {
@@ -109,7 +109,7 @@ int repeat_REAL(const long *sizes, const void *const *given, void *const *made) 
   return at != sizes[1];
 }
 
-/* The order of rows that LAPACK's swaps make. sizes: batches, swaps, rows. */
+/* The permutation made by LAPACK's row swaps. sizes: batches, swaps, rows. */
 int permutation_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long count = sizes[1], rows = sizes[2];
   for (long b = 0; b < sizes[0]; b++) {
@@ -126,7 +126,7 @@ int permutation_REAL(const long *sizes, const void *const *given, void *const *m
   return 0;
 }
 
-/* Where the packed factors of L D L' lie. sizes: batches, size. */
+/* The positions of the packed factors of L D L'. sizes: batches, size. */
 int layout_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long n = sizes[1];
   for (long b = 0; b < sizes[0]; b++) {
@@ -156,7 +156,7 @@ int layout_REAL(const long *sizes, const void *const *given, void *const *made) 
   return 0;
 }
 
-/* Windows added back to where they were taken from. sizes: outer, windows, inner, size of a window, step, n. */
+/* Windows added back to the elements they were taken from. sizes: outer, windows, inner, size of a window, step, n. */
 int windows_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long count = sizes[1], inner = sizes[2], size = sizes[3], n = sizes[5];
   memset(made[0], 0, sizes[0] * n * inner * sizeof(REAL));
@@ -169,7 +169,7 @@ int windows_REAL(const long *sizes, const void *const *given, void *const *made)
   return 0;
 }
 
-/* Rows of different lengths spread out to one size. sizes: rows, size, inner, packed rows, what pads them. */
+/* Rows of different lengths padded to one size. sizes: rows, size, inner, packed rows, the padding. */
 int pad_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long size = sizes[1], inner = sizes[2];
   double padding;
@@ -184,7 +184,7 @@ int pad_REAL(const long *sizes, const void *const *given, void *const *made) {
   return 0;
 }
 
-/* The same rows packed again; common ones add. sizes: rows, size, inner, packed rows. */
+/* Padded rows packed again; rows at one place are added. sizes: rows, size, inner, packed rows. */
 int pack_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long size = sizes[1], inner = sizes[2];
   memset(made[0], 0, sizes[3] * inner * sizeof(REAL));

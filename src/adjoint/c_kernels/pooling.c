@@ -10,7 +10,7 @@ static long least(long x, long y) { return x < y ? x : y; }
 
 /* What follows is written once for each REAL: float, double. */
 
-/* Take one element of every window of a row in; with a step that is known, in vectors. */
+/* Update the maxima of a row by one element of every window; in vectors if the step is a constant. */
 static inline __attribute__((always_inline)) void each_REAL(const REAL *restrict x, const long step, long count,
                                                             int index, int index_step, REAL *restrict best,
                                                             int *restrict where) {
@@ -244,7 +244,7 @@ int uneven_REAL(const Geometry *g, const long *spans, const REAL *large, REAL *s
   return failed;
 }
 
-/* Where element i of a plane or volume lies. */
+/* The address of element i of a plane or volume. */
 static long placed_REAL(const Geometry *g, long i) {
   long columns = g->large[2], plane = g->large[1] * columns;
   return i / plane * g->large_steps[2] + i % plane / columns * g->large_steps[3] + i % columns * g->large_steps[4];
@@ -270,7 +270,7 @@ static int add_row_REAL(const Geometry *g, const REAL *from, const long long *in
   return outside;
 }
 
-/* Return 1 if an index is outside its plane. The indices lie in memory as the gradients do. */
+/* Return 1 if an index is outside its plane. The indices have the strides of the gradients. */
 int back_REAL(const Geometry *g, const REAL *small, const long long *indices, REAL *large) {
   const long *from = g->small_steps, *to = g->large_steps;
   long size = g->large[0] * g->large[1] * g->large[2];

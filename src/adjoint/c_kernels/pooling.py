@@ -1,4 +1,4 @@
-"""Max pooling by C code: values, values with indices, and gradients back at the indices.
+"""Max pooling in C: values, values with indices, and gradients put back at the indices.
 
 Arrays are float32 or float64 with any strides, in one to three spatial dimensions; None is returned
 where there is no native code.
@@ -16,8 +16,8 @@ from adjoint.c_kernels import loading
 from adjoint.checks.pooling import Window
 
 Array = np.ndarray[Any, Any]
-Spans = Sequence[tuple[int, int]]  # where windows begin and end
-_LARGEST = 2**31  # elements of a plane or volume that are counted
+Spans = Sequence[tuple[int, int]]  # (begin, end) of each window
+_LARGEST = 2**31  # elements of a plane or volume: indices are int32
 
 
 def numbers(
@@ -35,16 +35,16 @@ def numbers(
 
 
 def maxima(array: Array, found: Sequence[Window], values: Array, indices: Array | None) -> bool:
-    """Fill the values, and the indices if they are wanted; whether there is native code for it.
+    """Fill the values, and the indices if they are wanted; return whether there is native code.
 
-    Indices lie in memory as the values do.
+    Indices have the strides of the values.
     """
     run = loading.ready("pooling", "maxima", array.dtype, len(found))
     return run is not None and _run(run, found, array, values, array, values, indices)
 
 
 def uneven_maxima(array: Array, spans: Sequence[Spans], values: Array, indices: Array) -> bool:
-    """The same for windows of which each begins and ends where its span says."""
+    """Like `maxima`, for windows with the given spans."""
     run = loading.ready("pooling", "uneven", array.dtype, len(spans))
     if run is None:
         return False
@@ -56,9 +56,10 @@ def uneven_maxima(array: Array, spans: Sequence[Spans], values: Array, indices: 
 
 
 def back(grad: Array, indices: Array, dims: int, result: Array) -> bool:
-    """Fill the result with the gradients at their indices, 0 elsewhere; whether that was done.
+    """Fill the result with the gradients at their indices, 0 elsewhere; return whether that was
+    done.
 
-    It is not where an index is outside its plane.
+    It fails if an index is outside its plane.
     """
     run = loading.ready("pooling", "back", grad.dtype, dims)
     if run is None or loading.steps(grad) != loading.steps(indices) or indices.dtype != np.int64:

@@ -12,15 +12,15 @@
 #define SIDE 4           /* columns of b at once where products are sums along them, … */
 #define HIGH (BYTES == 64 ? 4 : 2) /* … and rows of a */
 #define NARROW 12        /* rows and columns of a product for which such sums beat copying b */
-#define ASIDE 96         /* rows of a product for which a and c are turned rather than b, … */
-#define KEPT (1L << 17)  /* … if a has no more elements than that, turned */
+#define ASIDE 96         /* rows of a product for which a and c are transposed rather than b, … */
+#define KEPT (1L << 17)  /* … if a, transposed, has no more elements than that */
 #define COPY 12          /* multiplications in the time of copying one element */
 #define SHARE (1L << 20) /* multiplications for each thread */
-#define LITTLE (1L << 14) /* multiplications in less time than it takes to share them out, … */
+#define LITTLE (1L << 14) /* multiplications that take less time than sharing them out, … */
 #define LINE 8            /* vectors of one row at once */
 #define STACK (1L << 13)  /* … if strips and panels have no more elements than that */
 
-/* Let a vector be in a register: gcc would read it from memory again for each of its products. */
+/* Keep a vector in a register: gcc would read it from memory again for each of its products. */
 #if defined(__x86_64__)
 #define KEEP(x) __asm__("" : "+v"(x))
 #else
@@ -30,7 +30,7 @@
 typedef struct {
   long m, n, k, batch[3];                       /* c is m x n; three dimensions of products */
   long a_row, a_column, b_row, b_column, c_row; /* steps; columns of c follow each other */
-  long a_batch[3], b_batch[3], c_batch[3];      /* start, if there is one, lies as c does, and may be c */
+  long a_batch[3], b_batch[3], c_batch[3];      /* start, if there is one, has the strides of c, and may be c */
 } Product;
 
 /* Into how many rectangles each product is cut, across its rows and along its columns: the cut with which the thread that
@@ -48,7 +48,7 @@ static void cut(const Product *z, long products, long threads, long panel, long 
   }
 }
 
-/* A product with one column is one with one row, its operands turned. */
+/* A product with one column as a product with one row, its operands transposed. */
 static Product turned(const Product *z) {
   Product t = *z;
   t.m = 1, t.n = z->m, t.a_row = z->b_column, t.a_column = z->b_row, t.b_row = z->a_column, t.b_column = z->a_row;
@@ -74,7 +74,7 @@ static void rectangle_REAL(const Product *z, long m, long n, const REAL *a, cons
   }
 }
 
-/* The first k steps of a product with panels of b where they lie. */
+/* The first k steps of a product with panels of b that are read in place. */
 static void there_REAL(const Product *z, long m, long n, long k, const REAL *a, const REAL *b, const REAL *start, REAL *c,
                        REAL *strip) {
   for (long p = 0; p < k; p += INNER, start = c) {
@@ -83,8 +83,8 @@ static void there_REAL(const Product *z, long m, long n, long k, const REAL *a, 
   }
 }
 
-/* Few rows: the panels of b are read where they lie. Columns that the last one lacks are those of later rows, whose sums
-   nobody wants; where no such row follows, its steps are copied. */
+/* Few rows: the panels of b are read in place. The last panel reads missing columns from later rows, whose sums
+   are dropped; if no such row follows, its steps are copied. */
 static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, const REAL *start, REAL *c, REAL *strip,
                       REAL *room) {
   const long whole = z->k ? n / PANEL_REAL * PANEL_REAL : 0;
@@ -99,8 +99,8 @@ static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REA
   rectangle_REAL(&rest, m, n - whole, a + steps * z->a_column, b + steps * z->b_row, steps ? c : start, c, strip, room);
 }
 
-/* Few rows, and b has the inner dimension element by element: columns of c are products of columns of b with a, which is
-   less to turn than b. The columns are then turned into rows of c. */
+/* Few rows, and b is contiguous along the inner dimension: columns of c are products of columns of b with a, which is
+   quicker to transpose than b. The columns are then transposed into rows of c. */
 static void aside_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, REAL *c, REAL *strip, REAL *room) {
   const long wide = wide_REAL(m), high = STRIPS * ROWS;
   REAL *own = room, *across = room + high * wide;
@@ -164,7 +164,7 @@ static inline __attribute__((always_inline)) void sides_REAL(const Product *z, c
   }
 }
 
-/* Few rows, and both a and b have the inner dimension element by element: sums along it. */
+/* Few rows, and both a and b are contiguous along the inner dimension: sums along it. */
 static void along_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, const REAL *start, REAL *c) {
   for (long j = 0; j < n; j += SIDE, b += SIDE * z->b_column) {
     long i = 0;
@@ -177,12 +177,12 @@ static void along_REAL(const Product *z, long m, long n, const REAL *a, const RE
   }
 }
 
-/* Whether b is read where it lies. */
+/* Whether b is read in place. */
 static int is_thin_REAL(const Product *z) {
   return z->m <= LOW || (z->m <= FLAT && z->k <= LOW) || (z->m <= 2 * LOW && z->b_row * (long)sizeof(REAL) <= DENSE);
 }
 
-/* Whether a and c are turned rather than b: they are smaller, and fill their panels. */
+/* Whether a and c are transposed rather than b: they are smaller, and fill their panels. */
 static int is_aside_REAL(const Product *z, const REAL *start) {
   const long wide = wide_REAL(z->m);
   return !start && z->b_row == 1 && z->b_column != 1 && z->m <= ASIDE && 2 * z->m <= least(z->n, z->k) &&
@@ -212,7 +212,7 @@ static void row_REAL(const Product *z, const REAL *a, const REAL *b, const REAL 
 #undef AT
 }
 
-/* Some rows and columns of a product, in the way that suits all of it. */
+/* Some rows and columns of a product, computed in the way chosen for the whole product. */
 static void part_of_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, const REAL *start, REAL *c,
                          REAL *strip, REAL *room) {
   const int few = z->m <= THIN || (z->m <= NARROW && z->n <= NARROW);

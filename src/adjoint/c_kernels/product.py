@@ -1,8 +1,8 @@
-"""Products of matrices by C code that is compiled once for each machine.
+"""Products of matrices, in C.
 
-BLAS keeps threads of its own, which wait busily after each product and so take the cores from all
-other kernels. Large products of float32 and float64 therefore run here, in the threads of the
-other native kernels; small ones, which BLAS computes in one thread, stay with NumPy.
+BLAS has its own threads, which spin after each product and so take the cores from all other
+kernels. Large products of float32 and float64 therefore run here, in the threads of the other
+native kernels; NumPy keeps small ones, which BLAS computes in one thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from adjoint.core.shapes import Shape
 Array = np.ndarray[Any, Any]
 
 LARGE = 1 << 18  # multiplications from which BLAS wakes its threads
-THIN = 8  # rows or columns up to which a product is bound by memory, which BLAS reads as fast
+THIN = 8  # up to so many rows or columns memory limits a product, and BLAS is as fast
 
 
 def dot(a: Array, b: Array) -> Array:
@@ -47,7 +47,7 @@ def matmul(a: Array, b: Array) -> Array:
 
 
 def _native(a: Array, b: Array) -> Array | None:
-    """The product by native code; None where there is none for these operands."""
+    """The product by native code; None if there is none for these operands."""
     if a.dtype != b.dtype or not (a.flags.aligned and b.flags.aligned):
         return None
     run = loading.ready("product", "product", a.dtype)
@@ -67,14 +67,14 @@ def _native(a: Array, b: Array) -> Array | None:
 def _plan(
     a: Shape, a_strides: Shape, b: Shape, b_strides: Shape, size: int
 ) -> tuple[Any, Shape] | None:
-    """The C structure `Product` and the shape of the result; None for what NumPy shall do."""
+    """The C structure `Product` and the shape of the result; None if NumPy must compute it."""
     (m, k), (inner, n) = a[-2:], b[-2:]
     if k != inner or min(m, n) <= THIN or not k:
         return None
     try:
         batch = np.broadcast_shapes(a[:-2], b[:-2])
     except ValueError:
-        return None  # NumPy says why
+        return None  # NumPy raises the error
     if not math.prod(batch):
         return None
     c_steps = tuple(m * n * math.prod(batch[d + 1 :]) for d in range(len(batch)))

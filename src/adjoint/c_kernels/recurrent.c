@@ -161,14 +161,14 @@ static int weights_REAL(const long *sizes, const REAL *grads, const REAL *hx, co
   return failed;
 }
 
-/* For compiled programs. sizes go on with: whether there are batch sizes. */
+/* For compiled programs. A further size: whether there are batch sizes. */
 int layer_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long *batch = sizes[4] ? given[4] : 0;
   if (batch && !falls(batch, sizes[0], sizes[1])) return 1;
   return lstm_REAL(sizes, given[0], given[1], given[2], given[3], batch, made[0], made[1], made[2]);
 }
 
-/* sizes go on with: whether there are batch sizes; gradients of output, of cells, of workspace. */
+/* Further sizes: whether there are batch sizes; gradients of output, of cells, of workspace. */
 int layer_back_REAL(const long *sizes, const void *const *given, void *const *made) {
   const REAL *grads[3];
   for (int k = 0; k < 3; k++) grads[k] = sizes[5 + k] ? *given++ : 0;

@@ -7,11 +7,11 @@
 #define PIECE (1L << 15) /* elements of a piece of a row */
 #define PIECES 32        /* pieces of columns, at most */
 #define FEWEST 8         /* and at least, where there are rows enough */
-#define JOINED 8192      /* totals of all pieces of columns that are joined in no time */
+#define JOINED 8192      /* totals of all pieces of columns, which are quickly joined */
 #define RUN 4096         /* elements of a run along a row */
 #define FEW 64           /* rows of a run along columns */
 #define NEAR 128         /* columns whose totals one thread joins */
-#define SIDE 1024        /* columns at once: rows of some thousand bytes are pages of their own, which are read once */
+#define SIDE 1024        /* columns at once: rows of some thousand bytes are separate pages, each read once */
 #define INLINE static inline __attribute__((always_inline))
 
 #define ADD(a, b) ((a) + (b))
@@ -56,7 +56,7 @@ INLINE REAL size(REAL v) { return v < 0 ? -v : v; }
     return total;                                                                                \
   }
 
-/* Sums and products in vectors, whose last part is read again where a row does not end with one. */
+/* Sums and products in vectors; the last vector of a row may overlap the one before. */
 typedef REAL vec __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
 typedef __typeof__((vec){0} < (vec){0}) truth;
 #define LANES ((long)(64 / sizeof(REAL)))
@@ -157,7 +157,7 @@ OVER_COLUMNS(largest, REAL, larger, SELF)
 OVER_ROW(smallest, REAL, __builtin_inf(), smaller, SELF)
 OVER_COLUMNS(smallest, REAL, smaller, SELF)
 
-/* Products go on in runs of the own type as long as none of its accumulators leaves the middle of its range. */
+/* Products run in the type itself as long as no accumulator leaves the middle of its range. */
 OVER_ROW(exact_product, double, 1, MULTIPLY, SELF)
 OVER_COLUMNS(exact_product, double, MULTIPLY, SELF)
 OVER_RUN(product, 1, MULTIPLY, SELF)

@@ -1,8 +1,8 @@
-"""Sums, products and extremes over neighbouring dimensions, by C code (reduction.c).
+"""Sums, products and extremes over adjacent dimensions, in C (reduction.c).
 
-Arrays are float32 or float64, seen as `x[before, count, after]`, where elements of the last
-dimension, or of rows, lie side by side. None is returned where there is no native code, for arrays
-that are small or lie otherwise, and where memory has run out.
+Arrays are float32 or float64, viewed as `x[before, count, after]`, where the elements of the last
+dimension, or of rows, are contiguous. The functions return None if there is no native code, for
+small arrays and other strides, and if memory has run out.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
 
 Array = np.ndarray[Any, Any]
-LARGE_DOT = 1 << 17  # elements of vectors from which all cores are quicker than BLAS
+LARGE_DOT = 1 << 17  # elements from which all cores are quicker than BLAS
 LARGE = 1 << 12  # elements from which a call of native code pays
 SUM, PRODUCT, LARGEST, SMALLEST, SQUARES, SIZES, PRESENT = range(7)
 OF_UFUNC: dict[Any, int] = {
@@ -27,7 +27,7 @@ OF_UFUNC: dict[Any, int] = {
     np.maximum: LARGEST,
     np.minimum: SMALLEST,
 }
-_NARROW = 16  # elements after the reduced dimension below which rows are joined
+_NARROW = 16  # below so many elements after the reduced dimension, rows are joined
 
 
 def summed(x: Array, axes: Shape, shape: Shape) -> Array:
@@ -66,13 +66,15 @@ def reduce(kind: int, x: Array, shape: Shape | None = None) -> Array | None:
 
 
 def is_short(x: Array) -> bool:
-    """Whether so few elements come after the reduced dimension that rows are joined."""
+    """Whether the last dimension is so short that several rows are joined to one."""
     _, count, after = x.shape
     return 1 < after < _NARROW and count > 2 * (64 // after) and x.strides[1] == after * x.itemsize
 
 
 def fields(kind: int, x: Array) -> Any:
-    """What the C code is told of an array of three dimensions; None where it lies otherwise."""
+    """The sizes and steps of a three-dimensional array for the C code; None for unsuitable
+    strides.
+    """
     before, count, after = x.shape
     size = x.itemsize
     if x.strides[1 if after == 1 else 2] != size or x.strides[0] % size or x.strides[1] % size:
@@ -81,7 +83,7 @@ def fields(kind: int, x: Array) -> Any:
 
 
 def run(x: Array, fields: Any, shape: Shape) -> Array | None:
-    """The totals that `fields` describe, in a new array."""
+    """Run the reduction that `fields` describe into a new array."""
     call = loading.ready("reduction", "reduce", x.dtype) if x.flags.aligned else None
     if call is None:
         return None
@@ -102,7 +104,7 @@ def dot(x: Array, y: Array) -> Array | None:
 
 
 def sum_of_complex(x: Array) -> Array | None:
-    """The sum of all elements of a dense array of complex numbers."""
+    """The sum of all elements of a contiguous array of complex numbers."""
     kind = x.real.dtype
     run = loading.ready("reduction", "pairs", kind) if x.flags.aligned else None
     parts = np.empty(2, kind)
@@ -115,7 +117,7 @@ _WHOLE = {"?": "uchar", "B": "uchar", "b": "schar", "h": "short", "i": "int", "l
 
 
 def add_up(x: Array) -> Array | None:
-    """Sums of whole numbers over the middle one of three dimensions, without it, in 64 bits."""
+    """Sum integers over the middle one of three dimensions, which is dropped, in 64 bits."""
     before, count, after = x.shape
     size = x.itemsize
     kind = _WHOLE.get(x.dtype.char) if x.size >= LARGE and x.flags.aligned else None
@@ -124,7 +126,7 @@ def add_up(x: Array) -> Array | None:
         return None
     many = 64 // after
     if 1 < after < _NARROW and count > 2 * many and x.strides[1] == after * size:
-        even = count // many * many  # short rows, several as one
+        even = count // many * many  # join several short rows
         wide = add_up(x[:, :even].reshape(before, count // many, many * after, copy=False))
         if wide is None:
             return None
@@ -138,7 +140,7 @@ def add_up(x: Array) -> Array | None:
 
 
 def _short(kind: int, x: Array, many: int) -> Array | None:
-    """The totals of short rows, `many` of them as one."""
+    """The totals of short rows, `many` of which are joined to one."""
     before, count, after = x.shape
     even = count // many * many
     wide = reduce(kind, x[:, :even].reshape(before, count // many, many * after, copy=False))
@@ -153,6 +155,6 @@ def _short(kind: int, x: Array, many: int) -> Array | None:
 
 
 def _join(kind: int, parts: Array) -> Array:
-    """The totals of totals: those of squares and sizes are added."""
+    """Reduce partial totals: for squares and absolute values they are added."""
     ufunc = next((u for u, k in OF_UFUNC.items() if k == kind), np.add)
     return ufunc.reduce(parts, axis=1)

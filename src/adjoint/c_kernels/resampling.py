@@ -1,8 +1,8 @@
-"""Sampling at places by C code (resampling.c): sums over taps, their transpose, and products; and
-sums over taps along one dimension.
+"""Sampling of images at places, in C (resampling.c): sums over taps, their transpose, and products;
+and sums over taps along one dimension.
 
-Indices and weights are (taps, images · places), indices int32; images are float32 or float64, with
-their channels first. None is returned where there is no native code, or no memory for it.
+Indices (int32) and weights have the shape (taps, images · places); images are float32 or float64,
+channels first. The functions return None if there is no native code, or no memory.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ def sample(indices: Array, weights: Array, x: Array, places: Shape) -> Array | N
 
 
 def spread(indices: Array, weights: Array, grad: Array, sizes: Shape) -> Array | None:
-    """The transpose: what each place gives to the elements of images of these sizes."""
+    """The transpose of `sample`: add the weighted gradients of all places to images of these
+    sizes.
+    """
     return _images("spread", indices, weights, grad, sizes, grad.shape[2:], sizes)
 
 
 def products(indices: Array, x: Array, grad: Array) -> Array | None:
-    """The sums over channels of the element of each tap times the gradient of its place."""
+    """For each tap, the sum over channels of its element times the gradient of its place."""
     run = _function("products", indices, x)
     if run is None:
         return None
@@ -41,8 +43,8 @@ def products(indices: Array, x: Array, grad: Array) -> Array | None:
 
 
 def along(ends: Array, indices: Array, weights: Array, x: Array) -> Array | None:
-    """The product of a sparse matrix with every vector along the middle one of three dimensions of
-    x: row r has the entries from ends[r] to ends[r + 1], of which `indices` are the columns.
+    """Multiply a sparse matrix with every vector along the middle one of x's three dimensions. Row
+    r has the entries ends[r] to ends[r + 1], with columns `indices`.
     """
     run = _function("along", indices, x) if x.size >= LARGE else None
     if run is None or weights.dtype != x.dtype or not x.flags.c_contiguous:

@@ -2,19 +2,19 @@
    A row stays in the cache between its passes, threads share the rows. Sums are in double, of short sums in vectors. */
 
 #define WORTH (1L << 15) /* elements from which threads share the rows */
-#define SIDE 1024        /* columns that go on at once */
-#define NEAR 32          /* columns that go on at once where threads share a row */
-#define RUN 4096         /* elements of a sum in the own type */
+#define SIDE 1024        /* columns at once */
+#define NEAR 32          /* columns at once if threads share a row */
+#define RUN 4096         /* elements of a sum in REAL itself */
 #define WIDE 64          /* accumulators of such a sum */
 #define LINES 8          /* rows whose running totals go on at once */
 #define INLINE static inline __attribute__((always_inline))
 #define LOG_HALF -0.6931471805599453
-#define LEAST 4          /* of them that are added one by one */
+#define LEAST 4          /* runs that are added one by one */
 #define FEW 32           /* rows whose gradients are added up before others are, at most; parts of few rows, about */
 
 /* What follows is written once for each REAL: float, double. */
 
-/* A sum over a row, ONE of its element i, in runs of the own type: a double would halve the vectors. */
+/* A sum of ONE over the elements i of a row, in runs of REAL: doubles would halve the vectors. */
 #define SUM(ONE, total)                                     \
   for (long b = 0; b < n; b += RUN) {                       \
     const long last = n - b < RUN ? n : b + RUN;            \
@@ -61,7 +61,7 @@ static void softmax_row(long n, long logarithm, const REAL *from, const REAL *no
   for (long i = 0; i < n; i++) top = from[i] > top ? from[i] : top, whole &= from[i] == from[i];
   if (!whole) top = (REAL)__builtin_nan("");
   double total = 0;
-  if (logarithm) { /* the largest term is 1, beside which small ones would vanish */
+  if (logarithm) { /* the largest term is 1: small terms would vanish when added to it */
     double ones = 0;
     for (long b = 0; b < n; b += RUN) {
       const long last = n - b < RUN ? n : b + RUN;
@@ -113,7 +113,7 @@ static void softmax_row_back(long n, long logarithm, const REAL *g, const REAL *
     }
   } else {
     SUMS(g[i] * own[i], 0, total, none)
-    if (total - total != 0) { /* an infinity, maybe where y is 0 */
+    if (total - total != 0) { /* an infinity, perhaps at a y of 0 */
       total = 0;
       SUMS((own[i] == 0 ? 0 : g[i] * own[i]), 0, total, none)
       for (long i = 0; i < n; i++) to[i] = own[i] == 0 ? 0 : own[i] * (g[i] - (REAL)total);
@@ -145,7 +145,7 @@ static void softmax_row_back(long n, long logarithm, const REAL *g, const REAL *
     for (long c = 0; c < wide; c++) total[c] += part[c];                   \
   }
 
-/* The same for `wide` columns at once. */
+/* The sums of `wide` columns at once. */
 static void softmax_columns(long n, long wide, long step, long logarithm, const REAL *from, const REAL *none, const REAL *nor,
                             REAL *to) {
   REAL top[SIDE];
@@ -157,7 +157,7 @@ static void softmax_columns(long n, long wide, long step, long logarithm, const 
       const REAL v = from[i * step + c], one = v > top[c] ? v : top[c];
       top[c] = v != v ? v : one;
     }
-  if (logarithm) { /* the largest terms are 1, beside which small ones would vanish */
+  if (logarithm) { /* the largest terms are 1: small terms would vanish when added to them */
     REAL ones[SIDE] = {0}, shift[SIDE];
     SUM_COLUMNS((ones[c] += from[at + c] - top[c] == 0, from[at + c] - top[c] == 0 ? 0 : power_below(from[at + c], top[c])), total)
     for (long c = 0; c < wide; c++) shift[c] = (REAL)__builtin_log1p(total[c] + (ones[c] - 1));
@@ -261,11 +261,11 @@ int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, const 
   return along_middle(sizes, softmax_row_back, softmax_columns_back, grad, y, x, of_x);
 }
 
-/* Mean squares in between have lost nothing to overflow or underflow. */
+/* Mean squares between these bounds have not overflowed or underflowed. */
 #define LOWEST (sizeof(REAL) == 4 ? 0x1p-90 : 0x1p-960)
 #define HIGHEST (sizeof(REAL) == 4 ? 0x1p+126 : 0x1p+1022)
 
-/* 1 / sqrt(mean of the squares of x - mean, plus eps) where they have: of x / the largest. */
+/* 1 / sqrt(mean((x - mean)^2) + eps) outside these bounds: computed after a division by the largest element. */
 static __attribute__((noinline)) double careful_rstd(long n, const REAL *from, double mean, double eps) {
   double top = 0, square = 0;
   for (long i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 """Softmax, layer normalisation and running totals of rows, by C code (rows.c).
 
-Arrays are float32 or float64; large ones that do not lie one element after the other are copied.
-None is returned where there is no native code, and for small arrays.
+Arrays are float32 or float64; large arrays that are not contiguous are copied. The functions return
+None if there is no native code, and for small arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LARGE = 1 << 12  # elements from which a call of native code pays
 
 
 def _function(name: str, columns: int, *arrays: Array | None) -> Any:
-    """The C function, if it fits the arrays: dense, of one dtype, and large."""
+    """The C function, if the arrays are contiguous, of one dtype, and large; else None."""
     given = [a for a in arrays if a is not None]
     if given[0].size < LARGE or not columns:
         return None
@@ -42,7 +42,7 @@ def softmax(x: Array, axis: int, *, logarithm: bool) -> Array | None:
 
 
 def softmax_back(grad: Array, result: Array, axis: int, x: Array | None = None) -> Array | None:
-    """The gradient of x; with x that of the logarithm."""
+    """The gradient of softmax in x; given x, that of its logarithm."""
     grad, result = dense(grad), dense(result)
     x = None if x is None else dense(x)
     fits = result.ndim and grad.shape == result.shape and (x is None or x.shape == result.shape)
@@ -72,8 +72,8 @@ def layer_norm(
 def layer_norm_back(
     grad: Array, x: Array, weight: Array | None, mean: Array | None, rstd: Array, *, affine: bool
 ) -> tuple[Array, Array, Array] | None:
-    """The gradients of a matrix whose rows were normalised, of weight and of bias; the last two
-    are empty where they are not wanted. Without a mean it is 0.
+    """The gradients of a matrix whose rows were normalised, of weight and of bias; the last two are
+    empty unless `affine`. Without `mean`, means are 0.
     """
     grad, x = dense(grad), dense(x)
     fits = grad.shape == x.shape and rstd.size == len(x) and (mean is None or mean.size == len(x))
@@ -89,7 +89,7 @@ def layer_norm_back(
 
 
 def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | None:
-    """Running totals along an axis, or products; sums are in double."""
+    """Running sums or products along an axis; sums are in double."""
     turned = x.ndim == 2 and axis in (1, -1) and x.T.flags.c_contiguous and x.size >= LARGE
     x = x if turned else dense(x)
     run = _function("running", x.shape[axis], x.T if turned else x) if x.size else None
@@ -102,7 +102,7 @@ def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | Non
 
 
 def extremes(x: Array, axis: int, *, least: bool) -> tuple[Array, Array] | None:
-    """Running maxima along an axis, or minima, and where the latest one stands."""
+    """Running maxima or minima along an axis, and the index of the latest one."""
     x = dense(x)
     run = _function("extremes", x.shape[axis], x) if x.size else None
     if run is None:
@@ -117,7 +117,7 @@ def _sizes(array: Array, columns: int, *more: int) -> Any:
 
 
 def _around(array: Array, axis: int, *more: int) -> Any:
-    """The sizes before an axis, along it and after it, and more."""
+    """The sizes before an axis, along it and after it, then `more`, for the C code."""
     shape = array.shape
     before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     return loading.block([before, shape[axis], after, *more])

@@ -2,7 +2,7 @@
    the best so far; as soon as that is full, blocks in which none is better than its last one are passed over. */
 
 #define WORTH (1L << 14) /* elements from which threads share the rows */
-#define MOST 128         /* elements of the list */
+#define MOST 128         /* length of the list */
 #define BLOCK 32
 #define SIDE 1024        /* columns at once */
 #define SHORT 16         /* elements of a row below which vectors do not pay */
@@ -70,7 +70,7 @@ static void extreme_row(long n, long largest, const REAL *x, REAL *value, long *
   *value = x[i], *place = i;
 }
 
-/* The same for `wide` columns at once. */
+/* The extremes of `wide` columns at once. */
 static void extreme_columns(long n, long wide, long step, long largest, const REAL *x, REAL *values, long *places) {
   REAL best[SIDE];
   int at[SIDE];
@@ -110,7 +110,7 @@ int runs_REAL(const long *sizes, const REAL *x, REAL *y, long *count) {
   const long n = sizes[0];
   long k = 0;
   y[0] = x[0];
-  for (long i = 1; i < n; i++) { /* no choice is a branch */
+  for (long i = 1; i < n; i++) { /* without branches */
     y[k + 1] = x[i];
     k += x[i] != x[i - 1];
   }

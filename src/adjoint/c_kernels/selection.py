@@ -1,4 +1,4 @@
-"""Extreme elements with their places, and places of the best of rows, by C code (selection.c)."""
+"""Extreme elements with their indices, and indices of the k best of rows, in C (selection.c)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from adjoint.c_kernels.copies import dense
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 12  # elements from which a call of native code pays
-_MOST = 128  # of the best
+_MOST = 128  # largest k
 KINDS = {
     "f": "float", "d": "double", "l": "long", "i": "int", "h": "short", "b": "schar", "B": "uchar",
 }  # fmt: skip
 
 
 def top(rows: Array, k: int, *, largest: bool) -> Array | None:
-    """Where the k largest (smallest) elements along the last dimension are, in their order, the
-    first of equal ones first; None without native code, for small arrays, many elements, and NaN.
+    """The indices of the k largest (smallest) elements along the last dimension, in order, equal
+    elements by index. None without native code, for small arrays, large k, and NaN.
     """
     kind = KINDS.get(rows.dtype.char) if rows.size >= LARGE and 0 < k <= _MOST else None
     run = None if kind is None else loading.ready_for("selection", "top", kind)
@@ -36,7 +36,7 @@ def top(rows: Array, k: int, *, largest: bool) -> Array | None:
 
 
 def extreme(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array] | None:
-    """The extreme elements along an axis, which stays as 1, and where they first are; NaN wins.
+    """The extreme elements along an axis, which keeps size 1, and their first indices; NaN wins.
 
     None without native code, and for small arrays.
     """
@@ -54,7 +54,7 @@ def extreme(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array] | None
 
 
 def runs(x: Array) -> Array | None:
-    """The first of each run of equal elements of a vector, no NaN being equal to another.
+    """The first element of each run of equal elements of a vector; NaN equals nothing.
 
     None without native code, and for small arrays.
     """

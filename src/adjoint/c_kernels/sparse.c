@@ -1,10 +1,10 @@
-/* Products with sparse matrices, compiled once for each machine. Dense matrices lie in order. */
+/* Products with sparse matrices, compiled once for each machine. Dense matrices are row-major. */
 
 #define WORTH (1L << 15) /* products from which threads share the rows or elements */
 
 /* What follows is written once for each REAL: float, double. */
 
-/* Columns and values in the order of rows; next[r] is where row r starts, and is counted on. */
+/* Columns and values sorted by row; next[r] is the start of row r, and is advanced. */
 int by_rows_REAL(const long *sizes, long *next, const long *rows, const long *columns, const REAL *values,
                  long *sorted_columns, REAL *sorted_values) {
   for (long k = 0; k < sizes[0]; k++) {

@@ -1,7 +1,7 @@
-"""Products with sparse matrices, by C code (sparse.c), which threads share.
+"""Products with sparse matrices, in C (sparse.c), on all cores.
 
-Arrays are float32 or float64, indices are int64 and inside. None is returned where there is no
-native code, or too little to do for it.
+Arrays are float32 or float64, indices int64 and valid. The functions return None if there is no
+native code, or too little work.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from adjoint.c_kernels import loading
 
 Array = np.ndarray[Any, Any]
-_FEW = 1 << 14  # products below which NumPy and SciPy do
+_FEW = 1 << 14  # products below which NumPy and SciPy suffice
 
 
 def by_rows(
     starts: Array, rows: Array, columns: Array, values: Array
 ) -> tuple[Array, Array] | None:
-    """Columns and values in the order of rows, of which each starts at its place in `starts`."""
+    """Columns and values sorted by row; row r begins at starts[r]."""
     if values.size < _FEW:
         return None
     run = loading.ready("sparse", "by_rows", values.dtype)

@@ -1,8 +1,7 @@
-"""C functions that programs call: special functions with loops and branches, in double.
+"""C functions that compiled programs call: special functions with loops and branches, in double.
 
-Their text is in `special/*.c`, where what stands between two empty lines is one function or one
-table. A program gets those that it needs. The mathematics of each is told where its NumPy kernel
-is, in `kernels/special`.
+Their text is in `special/*.c`: functions and tables, separated by empty lines. A program gets the
+ones that it needs. Their mathematics is explained at their NumPy kernels, in `kernels/special`.
 """
 
 from __future__ import annotations
@@ -34,17 +33,19 @@ def called() -> dict[str, str]:
 
 
 def head(text: str) -> str:
-    """The declaration of a function, which may be called before it is defined; a table whole."""
+    """The declaration of a function, so that it may be called before its definition; a table
+    itself.
+    """
     return f"static {text}" if _is_table(text) else f"{_opened(text).partition(' {')[0]};"
 
 
 def definition(text: str) -> list[str]:
-    """The definition of a function; nothing for a table, which is declared with its numbers."""
+    """The definition of a function; nothing for a table, whose declaration has its numbers."""
     return [] if _is_table(text) else [_opened(text)]
 
 
 def _opened(text: str) -> str:
-    """The text of a function with what says how it is compiled."""
+    """The text of a function with its compiler attributes."""
     plain = text.removeprefix("inline ")
     return (_STATIC if plain is text else _INLINE) + plain
 
