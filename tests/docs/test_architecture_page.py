@@ -25,7 +25,7 @@ def paths(page: Path) -> list[tuple[str, str]]:
 def files(path: str) -> list[Path]:
     """The files or folders of a path; `<family>` stands for any name."""
     pattern = re.sub(r"<\w+>", "*", path.rstrip("/"))
-    roots = (SOURCE, SOURCE / "doors", ROOT)
+    roots = (SOURCE, ROOT)
     return [file for root in roots for file in root.glob(pattern)]
 
 
