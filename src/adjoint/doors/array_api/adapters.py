@@ -1,5 +1,7 @@
 """Words of the table functions.txt: what the standard's arguments become for our operators.
 
+All names of this file are words, also those that it imports under their own names.
+
 The standard promotes arrays by their dtypes alone, also those without dimensions; a Python number
 takes the dtype of the array beside it. Where it leaves a result open (a float with an integer
 array, the sine of integers) these are NumPy's: float64.
@@ -10,23 +12,27 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial as partial
 from typing import Any
 
-from adjoint.calls.methods import as_tensor, asarray
+from adjoint.calls.methods import as_tensor
+from adjoint.calls.methods import asarray as asarray
 from adjoint.core.dtypes import COMPLEX, FLOAT, DType, complex128, float64, int64, uint64
 from adjoint.core.dtypes import bool_ as boolean
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError
 from adjoint.core.promotion import NUMBERS, promote_types
 from adjoint.core.shapes import show
 from adjoint.doors.array_api.inspection import dtype_of
-from adjoint.doors.numpy.functions.sets import UniqueAll, UniqueCounts, UniqueInverse
-from adjoint.exchange import from_dlpack
-from adjoint.functions import tensordot, unique
+from adjoint.doors.numpy.functions.sets import UniqueAll
+from adjoint.doors.numpy.functions.sets import UniqueCounts as UniqueCounts
+from adjoint.doors.numpy.functions.sets import UniqueInverse as UniqueInverse
+from adjoint.exchange import from_dlpack as from_dlpack
+from adjoint.functions import tensordot as tensordot
+from adjoint.functions import unique
 from adjoint.ops.operator import packet
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.construct import kinds_of
-from adjoint.tensor.indexing import nonzero
+from adjoint.tensor.indexing import nonzero as nonzero
 from adjoint.tensor.tensor import Tensor
 
 _PLAIN: dict[type, DType] = {bool: boolean, int: int64, float: float64, complex: complex128}
@@ -268,16 +274,3 @@ def unique_all(x: Tensor) -> UniqueAll:
     values, inverse, counts = unique(x, return_inverse=True, return_counts=True)
     in_groups = inverse.reshape(-1).argsort(stable=True)
     return UniqueAll(values, in_groups[counts.cumsum(0) - counts], inverse, counts)
-
-
-_FUNCTIONS: tuple[Any, ...] = (
-    UniqueAll, UniqueCounts, UniqueInverse, asarray, axes, bounds, common, common_floating,
-    complex_expm1, complex_tanh, counts, dot_products, flattened, floating, floor_quotient,
-    from_dlpack, nonzero, of_size_one, partial, place, product, reduced, running, shifts, sizes,
-    solve, span, tensordot, total_dtype, unique, unique_all, with_dimensions, within, written_dtype,
-)  # fmt: skip
-WORDS: dict[str, Any] = {
-    **{function.__name__: function for function in _FUNCTIONS},
-    "float64": float64,
-    "int64": int64,
-}
