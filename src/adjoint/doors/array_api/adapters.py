@@ -22,6 +22,7 @@ from adjoint.core.dtypes import bool_ as boolean
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError
 from adjoint.core.promotion import NUMBERS, promote_types
 from adjoint.core.shapes import show
+from adjoint.doors import ad
 from adjoint.doors.array_api.inspection import dtype_of
 from adjoint.doors.numpy.functions.sets import UniqueAll
 from adjoint.doors.numpy.functions.sets import UniqueCounts as UniqueCounts
@@ -29,7 +30,6 @@ from adjoint.doors.numpy.functions.sets import UniqueInverse as UniqueInverse
 from adjoint.exchange import from_dlpack as from_dlpack
 from adjoint.functions import tensordot as tensordot
 from adjoint.functions import unique
-from adjoint.ops.operator import packet
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.construct import kinds_of
 from adjoint.tensor.indexing import nonzero as nonzero
@@ -188,22 +188,22 @@ def counts(repeats: Any) -> Any:
 
 def floor_quotient(a: Tensor, b: Tensor) -> Tensor:
     """⌊a / b⌋, also where a or b is infinite; our operator has PyTorch's and Python's NaN there."""
-    quotient = packet("floor_divide").function(a, b)
+    quotient = ad.floor_divide(a, b)
     if a.dtype.category < FLOAT:
         return quotient
-    return packet("where").function(a.isinf() | b.isinf(), (a / b).floor(), quotient)
+    return ad.where(a.isinf() | b.isinf(), (a / b).floor(), quotient)
 
 
 def complex_expm1(z: Tensor) -> Tensor:
     """eᶻ − 1, with the values of eᶻ at infinity and 0 at −0."""
     exact = z.isfinite() & (z != 0)
-    return packet("where").function(exact, z.expm1(), z.exp() - 1)
+    return ad.where(exact, z.expm1(), z.exp() - 1)
 
 
 def complex_tanh(z: Tensor) -> Tensor:
     """tanh z, whose imaginary part at infinity has the sign of that of z."""
-    ends = packet("complex").function(z.real.sign(), z.imag.sign() * 0)
-    return packet("where").function(z.real.isinf() & z.imag.isfinite(), ends, z.tanh())
+    ends = ad.complex(z.real.sign(), z.imag.sign() * 0)
+    return ad.where(z.real.isinf() & z.imag.isfinite(), ends, z.tanh())
 
 
 # -- reductions --------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ def product(x: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any 
     kept = [i for i in range(x.ndim) if i not in {d % x.ndim for d in dim}]
     shape = [x.shape[i] for i in kept]
     rows = x.permute(*kept, *dim).reshape(*shape, math.prod(x.shape[d] for d in dim))
-    result = packet("prod").function(rows, -1, dtype=dtype)
+    result = ad.prod(rows, -1, dtype=dtype)
     return (
         result.reshape([x.shape[i] if i in kept else 1 for i in range(x.ndim)])
         if keepdim
@@ -246,7 +246,7 @@ def running(
     if not include_initial:
         return totals
     shape = [*x.shape[:dim], 1, *x.shape[dim + 1 :]]
-    return packet("cat").function([totals.new_full(shape, initial), totals], dim)
+    return ad.cat([totals.new_full(shape, initial), totals], dim)
 
 
 # -- linear algebra, sets ----------------------------------------------------------------------
@@ -254,10 +254,9 @@ def running(
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
     """Solve systems for matrices, or for one vector: only one dimension says vector."""
-    solution = packet("linalg_solve").function
     if b.ndim == 1:
-        return solution(a, b.unsqueeze(-1)).squeeze(-1)
-    return solution(a, b[(None,) * max(a.ndim - b.ndim, 0)])
+        return ad.linalg_solve(a, b.unsqueeze(-1)).squeeze(-1)
+    return ad.linalg_solve(a, b[(None,) * max(a.ndim - b.ndim, 0)])
 
 
 def dot_products(a: Tensor, b: Tensor, axis: int) -> Tensor:
