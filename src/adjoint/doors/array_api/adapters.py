@@ -1,5 +1,7 @@
 """Words of the table functions.txt: what the standard's arguments become for our operators.
 
+All names of this file are words, also those that it imports under their own names.
+
 The standard promotes arrays by their dtypes alone, also those without dimensions; a Python number
 takes the dtype of the array beside it. Where it leaves a result open (a float with an integer
 array, the sine of integers) these are NumPy's: float64.
@@ -10,23 +12,27 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial as partial
 from typing import Any
 
-from adjoint.calls.methods import as_tensor, asarray
+from adjoint.calls.methods import as_tensor
+from adjoint.calls.methods import asarray as asarray
 from adjoint.core.dtypes import COMPLEX, FLOAT, DType, complex128, float64, int64, uint64
 from adjoint.core.dtypes import bool_ as boolean
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError
 from adjoint.core.promotion import NUMBERS, promote_types
 from adjoint.core.shapes import show
+from adjoint.doors import ad
 from adjoint.doors.array_api.inspection import dtype_of
-from adjoint.doors.numpy.functions.sets import UniqueAll, UniqueCounts, UniqueInverse
-from adjoint.exchange import from_dlpack
-from adjoint.functions import tensordot, unique
-from adjoint.ops.operator import packet
+from adjoint.doors.numpy.functions.sets import UniqueAll
+from adjoint.doors.numpy.functions.sets import UniqueCounts as UniqueCounts
+from adjoint.doors.numpy.functions.sets import UniqueInverse as UniqueInverse
+from adjoint.exchange import from_dlpack as from_dlpack
+from adjoint.functions import tensordot as tensordot
+from adjoint.functions import unique
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.construct import kinds_of
-from adjoint.tensor.indexing import nonzero
+from adjoint.tensor.indexing import nonzero as nonzero
 from adjoint.tensor.tensor import Tensor
 
 _PLAIN: dict[type, DType] = {bool: boolean, int: int64, float: float64, complex: complex128}
@@ -182,22 +188,22 @@ def counts(repeats: Any) -> Any:
 
 def floor_quotient(a: Tensor, b: Tensor) -> Tensor:
     """⌊a / b⌋, also where a or b is infinite; our operator has PyTorch's and Python's NaN there."""
-    quotient = packet("floor_divide").function(a, b)
+    quotient = ad.floor_divide(a, b)
     if a.dtype.category < FLOAT:
         return quotient
-    return packet("where").function(a.isinf() | b.isinf(), (a / b).floor(), quotient)
+    return ad.where(a.isinf() | b.isinf(), (a / b).floor(), quotient)
 
 
 def complex_expm1(z: Tensor) -> Tensor:
     """eᶻ − 1, with the values of eᶻ at infinity and 0 at −0."""
     exact = z.isfinite() & (z != 0)
-    return packet("where").function(exact, z.expm1(), z.exp() - 1)
+    return ad.where(exact, z.expm1(), z.exp() - 1)
 
 
 def complex_tanh(z: Tensor) -> Tensor:
     """tanh z, whose imaginary part at infinity has the sign of that of z."""
-    ends = packet("complex").function(z.real.sign(), z.imag.sign() * 0)
-    return packet("where").function(z.real.isinf() & z.imag.isfinite(), ends, z.tanh())
+    ends = ad.complex(z.real.sign(), z.imag.sign() * 0)
+    return ad.where(z.real.isinf() & z.imag.isfinite(), ends, z.tanh())
 
 
 # -- reductions --------------------------------------------------------------------------------
@@ -218,7 +224,7 @@ def product(x: Tensor, dim: Sequence[int], keepdim: bool = False, *, dtype: Any 
     kept = [i for i in range(x.ndim) if i not in {d % x.ndim for d in dim}]
     shape = [x.shape[i] for i in kept]
     rows = x.permute(*kept, *dim).reshape(*shape, math.prod(x.shape[d] for d in dim))
-    result = packet("prod").function(rows, -1, dtype=dtype)
+    result = ad.prod(rows, -1, dtype=dtype)
     return (
         result.reshape([x.shape[i] if i in kept else 1 for i in range(x.ndim)])
         if keepdim
@@ -240,7 +246,7 @@ def running(
     if not include_initial:
         return totals
     shape = [*x.shape[:dim], 1, *x.shape[dim + 1 :]]
-    return packet("cat").function([totals.new_full(shape, initial), totals], dim)
+    return ad.cat([totals.new_full(shape, initial), totals], dim)
 
 
 # -- linear algebra, sets ----------------------------------------------------------------------
@@ -248,10 +254,9 @@ def running(
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
     """Solve systems for matrices, or for one vector: only one dimension says vector."""
-    solution = packet("linalg_solve").function
     if b.ndim == 1:
-        return solution(a, b.unsqueeze(-1)).squeeze(-1)
-    return solution(a, b[(None,) * max(a.ndim - b.ndim, 0)])
+        return ad.linalg_solve(a, b.unsqueeze(-1)).squeeze(-1)
+    return ad.linalg_solve(a, b[(None,) * max(a.ndim - b.ndim, 0)])
 
 
 def dot_products(a: Tensor, b: Tensor, axis: int) -> Tensor:
@@ -268,16 +273,3 @@ def unique_all(x: Tensor) -> UniqueAll:
     values, inverse, counts = unique(x, return_inverse=True, return_counts=True)
     in_groups = inverse.reshape(-1).argsort(stable=True)
     return UniqueAll(values, in_groups[counts.cumsum(0) - counts], inverse, counts)
-
-
-_FUNCTIONS: tuple[Any, ...] = (
-    UniqueAll, UniqueCounts, UniqueInverse, asarray, axes, bounds, common, common_floating,
-    complex_expm1, complex_tanh, counts, dot_products, flattened, floating, floor_quotient,
-    from_dlpack, nonzero, of_size_one, partial, place, product, reduced, running, shifts, sizes,
-    solve, span, tensordot, total_dtype, unique, unique_all, with_dimensions, within, written_dtype,
-)  # fmt: skip
-WORDS: dict[str, Any] = {
-    **{function.__name__: function for function in _FUNCTIONS},
-    "float64": float64,
-    "int64": int64,
-}

@@ -15,10 +15,10 @@ import numpy as np
 from adjoint.calls.methods import tensor_of
 from adjoint.core.dtypes import OF, DType, float64, to_dtype
 from adjoint.core.errors import ArgumentError, GradError
+from adjoint.doors import ad
 from adjoint.doors.numpy import refusals
 from adjoint.homes.held_numbers import HeldNumber
 from adjoint.homes.structures import undressed
-from adjoint.ops.operator import packet
 from adjoint.tensor.tensor import Tensor
 
 NUMBERS = (bool, int, float, complex)
@@ -122,7 +122,7 @@ def to_dtype_of_operands(operand: Any, dtype: DType) -> Any:
 
 def stacked(parts: Sequence[Tensor], dim: int = 0) -> Tensor:
     """Tensors of one shape, brought to their common dtype and stacked."""
-    return packet("stack").function(list(common(*parts)), dim)
+    return ad.stack(list(common(*parts)), dim)
 
 
 def holds_tensors(values: Any) -> bool:

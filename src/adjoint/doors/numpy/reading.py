@@ -83,25 +83,16 @@ def is_ufunc(row: DoorRow) -> bool:
     return row.section.endswith("ufunc")
 
 
+@functools.cache
 def function(module: str, name: str) -> Any:
     """The function of a row, of arrays and of tensors; KeyError if there is none of that name."""
-    key = (module, name)
-    if key not in _DRESSED:
-        row = TABLES[module][name]
-        _DRESSED[key] = _dressed(row, of_tensors(module, name))
-    return _DRESSED[key]
+    return _dressed(TABLES[module][name], of_tensors(module, name))
 
 
+@functools.cache
 def of_tensors(module: str, name: str) -> Any:
     """The function of a row, of tensors alone."""
-    key = (module, name)
-    if key not in _BUILT:
-        _BUILT[key] = _build(module, TABLES[module][name])
-    return _BUILT[key]
-
-
-_BUILT: dict[tuple[str, str], Any] = {}
-_DRESSED: dict[tuple[str, str], Any] = {}
+    return _build(module, TABLES[module][name])
 
 
 def _dressed(row: DoorRow, built: Any) -> Any:
@@ -118,9 +109,7 @@ def _dressed(row: DoorRow, built: Any) -> Any:
 
 def _build(module: str, row: DoorRow) -> Any:
     if is_ufunc(row):
-        composed = (
-            row.signature is not None
-        )  # SciPy's own loops for float32 compute in double precision
+        composed = row.signature is not None
         return Ufunc(
             their_ufunc(module, row.name),
             _elements(module, row),

@@ -10,10 +10,10 @@ import dis
 import linecache
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.core.importing import imported
+from adjoint.core.records import record
 from adjoint.core.source_lines import LIBRARIES, is_ours
 
 STORES = frozenset(dis.opmap[name] for name in ("STORE_SUBSCR", "STORE_SLICE") if name in dis.opmap)
@@ -56,7 +56,7 @@ _EVERYWHERE = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Asked:
     """Who asked for the values of a tensor."""
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from adjoint.core.dtypes import OF, complex64, complex128, float32, float64, int64, uint64
 from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.doors import ad
 from adjoint.doors.numpy import words
 from adjoint.doors.numpy.conversion import NUMBERS, Array, Dtype, Number, Operand, stacked, written
 from adjoint.doors.numpy.dressing import Arguments, on_arrays
 from adjoint.homes.arrays import ndarray
 from adjoint.homes.held_numbers import HeldNumber
-from adjoint.ops.operator import packet
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.annotations import R
 
@@ -164,7 +164,7 @@ class Ufunc(Generic[R]):
             raise ArgumentError(f"{self.__name__}: where= is for ufuncs with one result")
         (kept,) = out if isinstance(out, tuple) else (out,)
         other = 0 if kept is None else Array(kept)
-        return packet("where").function(Array(where), result, other)
+        return ad.where(Array(where), result, other)
 
     # -- methods -----------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Ufunc(Generic[R]):
         if where is not True:
             if neutral is None:
                 raise ArgumentError(f"{self.__name__}.reduce: where= needs initial=")
-            a = packet("where").function(Array(where), a, neutral)
+            a = ad.where(Array(where), a, neutral)
         total = TOTALS.get(self.__name__, (None, None))[0]
         if total is None:
             result, initial = self._folded(a, axis, keepdims, initial), None
@@ -218,7 +218,7 @@ class Ufunc(Generic[R]):
         if running in ("cumsum", "cumprod"):
             a = a.to(words.sum_dtype(a) or a.dtype)
         if running is not None and a.dtype.is_differentiable:
-            found = packet(running).function(a, axis)
+            found = getattr(ad, running)(a, axis)
             result = found if isinstance(found, Tensor) else found[0]
         else:
             parts = list(a.unbind(axis))
@@ -283,7 +283,7 @@ def _compared(name: str, function: Callable[..., Any], x: Tensor, y: Tensor) -> 
     left = x.dtype is int64
     signed = x if left else y
     found = function(x.to(uint64), y.to(uint64))
-    return packet("where").function(signed < 0, _COMPARISONS[name][0 if left else 1], found)
+    return ad.where(signed < 0, _COMPARISONS[name][0 if left else 1], found)
 
 
 def _dtype(value: Any) -> Any:

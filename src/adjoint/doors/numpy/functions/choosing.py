@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint import functions
+from adjoint import functions as functions
 from adjoint.core.dtypes import bool_, float64, int64
 from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.doors import ad
@@ -54,11 +54,6 @@ def _bounded(index: Tensor, size: int, mode: str) -> Tensor:
     if mode in ("fill", "raise"):
         return ad.where(index < 0, index + size, index)
     raise ValueRangeError(f"mode={mode!r} is one of 'raise', 'wrap', 'clip'")
-
-
-def picked(a: Tensor, dim: int, index: Tensor) -> Tensor:
-    """Slices by their numbers."""
-    return ad.index_select(a, dim, index)
 
 
 def bincount(x: Tensor, weights: Any, minlength: int, *, length: int | None = None) -> Tensor:
@@ -178,8 +173,3 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise") -> Tenso
     for index, size in zip(multi_index, sizes, strict=True):
         total = total * size + _bounded(Array(index).to(int64), size, mode)
     return total
-
-
-def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Indices of elements, of their numbers in the flattened array."""
-    return functions.unravel_index(indices, shape)

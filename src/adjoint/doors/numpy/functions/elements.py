@@ -26,11 +26,6 @@ def where(
     return ad.where(condition.to(bool_), *common_numbers(Number(x), Number(y)))
 
 
-def two(a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    """Two operands as tensors."""
-    return Array(a), Array(b)
-
-
 def clipped(a: Tensor, low: Any, high: Any) -> Tensor:
     """The tensor with its elements between two bounds; the upper one wins, as in NumPy."""
     bounds = [None if v is None else Number(v) for v in (low, high)]

@@ -35,11 +35,6 @@ def asarray_chkfinite(a: Tensor, dtype: Any) -> Tensor:
     return a if dtype is None else a.to(dtype)
 
 
-def copied(a: Tensor, copy: Any) -> Tensor:
-    """The tensor, or a copy of it if that is asked for."""
-    return a.clone() if copy else a
-
-
 def cast(a: Tensor, dtype: Any) -> Tensor:
     """The tensor in a dtype, if one is asked for."""
     return a if dtype is None else a.to(dtype)

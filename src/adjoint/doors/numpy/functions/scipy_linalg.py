@@ -45,21 +45,11 @@ def solve_triangular(
     return found.reshape(b.shape)
 
 
-def solve_sylvester(a: Tensor, b: Tensor, q: Tensor) -> Tensor:
-    """The solution of a x + x b = q, as one system of all its elements."""
-    return ad._linalg_sylvester(*common(a, b, q))
-
-
-def sqrtm(A: Tensor) -> Tensor:
-    """The principal square root; complex if A has a negative eigenvalue."""
-    return ad._linalg_sqrtm(_as_wide_as_its_root(A))
-
-
 def logm(A: Tensor, disp: Any) -> Any:
     """The principal logarithm; complex if A has a negative eigenvalue."""
     if disp is not None and not disp:
         raise ValueRangeError("logm: disp=False also estimates an error, which adjoint does not")
-    return ad._linalg_logm(_as_wide_as_its_root(A))
+    return ad._linalg_logm(as_wide_as_its_root(A))
 
 
 def polar(a: Tensor, side: str) -> tuple[Tensor, Tensor]:
@@ -71,7 +61,7 @@ def polar(a: Tensor, side: str) -> tuple[Tensor, Tensor]:
     return ad.matmul(w, vh), ad.matmul(basis * s, basis.mH)
 
 
-def _as_wide_as_its_root(A: Tensor) -> Tensor:
+def as_wide_as_its_root(A: Tensor) -> Tensor:
     """A complex matrix where the root of a real one is not real, as SciPy's result is.
 
     The values of a traced matrix, or of one inside vmap, are not known: there the result is real,

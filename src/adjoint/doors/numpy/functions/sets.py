@@ -36,11 +36,6 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def distinct(a: Tensor) -> Tensor:
-    """The distinct elements in order."""
-    return our_unique(a)
-
-
 def unique(
     ar: Tensor,
     return_index: bool = False,
@@ -95,11 +90,11 @@ def intersect1d(ar1: Tensor, ar2: Tensor, assume_unique: bool, return_indices: b
 def setdiff1d(ar1: Tensor, ar2: Tensor, assume_unique: bool) -> Tensor:
     """The elements of the first that the second has not."""
     a, b = (v.reshape(-1) for v in common(ar1, ar2))
-    a = a if assume_unique else distinct(a)
+    a = a if assume_unique else our_unique(a)
     return a[~ad.isin(a, b)]
 
 
 def setxor1d(ar1: Tensor, ar2: Tensor, assume_unique: bool) -> Tensor:
     """The elements of one, not of both."""
-    a, b = (distinct(v.reshape(-1)) for v in common(ar1, ar2))
-    return distinct(ad.cat([a[~ad.isin(a, b)], b[~ad.isin(b, a)]]))
+    a, b = (our_unique(v.reshape(-1)) for v in common(ar1, ar2))
+    return our_unique(ad.cat([a[~ad.isin(a, b)], b[~ad.isin(b, a)]]))

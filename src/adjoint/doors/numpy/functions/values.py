@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.dtypes import DType
 from adjoint.doors import ad
-from adjoint.doors.numpy.conversion import Array, array_or_refuse, common
+from adjoint.doors.numpy.conversion import common
 from adjoint.tensor.tensor import Tensor
-
-
-def two(a: Any, b: Any) -> tuple[Tensor, Tensor]:
-    """Two operands as tensors."""
-    return Array(a), Array(b)
 
 
 def array_equal(a1: Tensor, a2: Tensor, equal_nan: bool) -> bool:
@@ -47,16 +40,6 @@ def numpys(value: Any) -> Any:
     return value.np if isinstance(value, DType) else value
 
 
-def values(what: str, a: Any) -> Any:
-    """The values behind tensors."""
-    return array_or_refuse(what, a)
-
-
 def memory(a: Any) -> Any:
     """The array in whose memory the elements are."""
     return a.array if isinstance(a, Tensor) else a
-
-
-def prod_of(numbers: Iterable[int]) -> int:
-    """The product of sizes."""
-    return math.prod(numbers)
