@@ -36,8 +36,9 @@ BELOW: dict[str, tuple[str, ...]] = {
         *("core", "table", "checks", "elements", "ops", *EAGER, "transforms", "graph"),
         *("toolchain", "c_kernels"),
     ),
+    "doors": ("core", "table", "ops", "tensor", "absent"),
     "autograd": ("core", "ops", *EAGER, "transforms", "absent", "legacy"),
-    "nn": ("core", "checks", "ops", *EAGER, "compiler", "func", "absent"),
+    "nn": ("core", "checks", "ops", *EAGER, "doors", "compiler", "func", "absent"),
     "optim": (
         *("core", "toolchain", "kernels", "elements", "ops", *EAGER, "transforms", "graph"),
         *("compiler", "nn"),
