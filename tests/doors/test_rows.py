@@ -21,7 +21,8 @@ largest, amax(x, /, *, axis=-1)
     = ad.amax(x, axis)
 rounded(x) -> int = int(doubled(x))
 doubled_later(x, *more, key=None)
-power{2,3}(x) = x ** {2,3}
+power{2,3}(x) = x ** {}
+{cos,sin}_twice(x) = {}({}(x))
 [parts]
 sum(x) -> tuple[Tensor, ...] = tuple(unbind(x)) or sum(x)
 """
@@ -73,8 +74,9 @@ def test_a_row_without_an_expression_calls_the_word_of_its_name(table: Path) -> 
     assert function(table, "doubled_later")(1, 2, key=3) == (2, (2,), 3)
 
 
-def test_a_name_with_several_numbers_stands_for_several_rows(table: Path) -> None:
+def test_a_name_with_braces_stands_for_several_rows(table: Path) -> None:
     assert [function(table, f"power{n}")(2) for n in (2, 3)] == [4, 8]
+    assert function(table, "sin_twice")(ad.tensor(1.0)).equal(ad.tensor(1.0).sin().sin())
 
 
 def test_help_has_the_example_beside_the_table(table: Path) -> None:

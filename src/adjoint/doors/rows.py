@@ -10,7 +10,7 @@ A row gives a function its name, its signature and an expression that computes i
     cov(m, y=None)                                calls the door's word of that name
     abs, absolute = abs                           the operator or word itself, under these names
     acos, sin                                     operators or words under their own names
-    pool{1,2}d(x) = f({1,2}, x)                   pool1d(x) = f(1, x) and pool2d(x) = f(2, x)
+    pool{1,2}d(x) = pool({}, x)                   pool1d(x) = pool(1, x), pool2d(x) = pool(2, x)
 
 A name in an expression is, in this order: a parameter, a word of the door, a class of Python, an
 operator, a function of Python. `ad.sum` is the operator, whatever else has its name. Lines that
@@ -169,11 +169,12 @@ def _lines(path: str) -> list[tuple[int, str]]:
 
 
 def _written_out(line: str) -> list[str]:
-    """The rows that a row stands for: one for each number in the braces of its name."""
-    several = re.match(r"\w+\{([\d,]+)\}", line)
+    """The rows that a row stands for: one for each part in the braces of its name."""
+    several = re.match(r"(\w*)\{([\w,]+)\}", line)
     if several is None:
         return [line]
-    return [line.replace(f"{{{several[1]}}}", number) for number in several[1].split(",")]
+    rest = line[several.end() :]
+    return [f"{several[1]}{part}{rest.replace('{}', part)}" for part in several[2].split(",")]
 
 
 def compiled(text: str, where: str, module: str, found: Callable[[str], Any]) -> FunctionType:
