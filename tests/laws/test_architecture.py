@@ -37,7 +37,7 @@ BELOW: dict[str, tuple[str, ...]] = {
         *("toolchain", "c_kernels"),
     ),
     "doors": ("core", "table", "ops", "tensor", "absent"),
-    "autograd": ("core", "ops", *EAGER, "transforms", "absent", "legacy"),
+    "autograd": ("core", "ops", *EAGER, "doors", "transforms", "absent", "legacy"),
     "nn": ("core", "checks", "ops", *EAGER, "doors", "compiler", "func", "absent"),
     "optim": (
         *("core", "toolchain", "kernels", "elements", "ops", *EAGER, "transforms", "graph"),

@@ -229,7 +229,10 @@ class _Writer:
         """Add a name by what it stands for."""
         made = self.made
         self._bind(name)
-        if isinstance(value, Packet):
+        if (other := self.replaced.get(name)) is not None:
+            made.imports |= {n: i for n, i in other.imports.items() if n not in self.bound}
+            made.lines += other.lines
+        elif isinstance(value, Packet):
             made.imports["Packet"] = "from adjoint.ops.operator import Packet"
             made.lines.append(f"{name}: Packet")
         elif (operator := operator_of(value)) is not None:
