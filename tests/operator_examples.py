@@ -1,8 +1,9 @@
-"""Fills in the results of the operators' examples: `python -m tests.operator_examples`.
+"""Fills in the results of the examples of tables: `python -m tests.operator_examples`.
 
-Write a block `name: sentence` with its lines `>>> …` into src/adjoint/table/examples/<family>.txt
-and run this: calls without a result get theirs. `--all` computes the others again, too, after a
-change of printing. Look at the difference before you commit it.
+Write a block `name: sentence` with its lines `>>> …` into src/adjoint/table/examples/<family>.txt,
+or src/adjoint/doors/torch/examples/<table>.txt, and run this: calls without a result get theirs.
+`--all` computes the others again, too, after a change of printing. Look at the difference before
+you commit it.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from typing import Any
 
 import adjoint as ad
 from adjoint.table import FAMILIES, examples
+from tests import SOURCE
 
 FOLDER = Path(examples.__file__).parent
+DOORS = sorted((SOURCE / "doors").glob("*/examples/*.txt"))
 
 
 def result(source: str, scope: dict[str, Any]) -> str:
@@ -43,10 +46,9 @@ def filled(example: examples.Example, *, again: bool) -> str:
 
 def main() -> None:
     again = "--all" in sys.argv[1:]
-    for family in FAMILIES:
-        found = [filled(example, again=again) for example in examples.blocks(family)]
+    for path in (*(FOLDER / f"{family}.txt" for family in FAMILIES), *DOORS):
+        found = [filled(example, again=again) for example in examples.blocks_of(str(path))]
         if found:
-            path = FOLDER / f"{family}.txt"
             path.write_text("\n\n".join(found) + "\n", encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -185,7 +186,12 @@ def _home(value: Any) -> str:
 
 
 def _section(value: Any) -> str:
-    """What the file that defines an object is about, as a title."""
+    """What the file that defines an object is about, as a title; of a row, the heading above it."""
+    code = getattr(value, "__code__", None)
+    if code is not None and code.co_filename.endswith(".txt"):
+        table = Path(code.co_filename).read_text(encoding="utf-8").splitlines()
+        above = reversed(table[: code.co_firstlineno])
+        return next(line[5:] for line in above if line.startswith("# -- "))
     said = inspect.getdoc(importlib.import_module(_home(value))) or ""
     return re.split(r"[:.] ?|,? with PyTorch's signature", said.split("\n")[0])[0]
 

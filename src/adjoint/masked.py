@@ -1,8 +1,10 @@
-"""`ad.masked`: reductions and normalisations of what a mask selects, as `torch.masked`.
+"""`ad.masked`: reductions and normalizations of what a mask selects, as `torch.masked`.
 
 True in the mask means that an element takes part. The others are replaced by what changes nothing
 (0 in a sum, -∞ in a maximum), so they never reach a derivative, not even as NaN. A row without any
 element gives that neutral value, or NaN where there is none.
+
+The functions are rows of doors/torch/masked.txt; here are their words.
 """
 
 from __future__ import annotations
@@ -16,15 +18,10 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, DimensionError, DtypeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
+from adjoint.doors.torch import all_of
 from adjoint.tensor.tensor import Tensor
 
 Dims = int | Sequence[int] | None
-
-__all__ = [
-    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp",
-    "logsumexp", "mean", "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum",
-    "var",
-]  # fmt: skip
 
 
 # --- what is left out --------------------------------------------------------------------------
@@ -69,9 +66,20 @@ def _filled(input: Tensor, mask: Tensor | None, neutral: float) -> Tensor:
     return input.masked_fill(~_mask_of(input, mask), value)
 
 
-def _require_order(what: str, input: Tensor) -> None:
+def _kept(what: str, input: Tensor, mask: Tensor | None, neutral: float) -> Tensor:
+    """The input filled with the neutral element of an order."""
     if input.is_complex() or input.dtype is dtypes.bool_:
         raise DtypeError(f"masked.{what}: there is no neutral element among {input.dtype} numbers.")
+    return _filled(input, mask, neutral)
+
+
+def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Tensor:
+    """How many elements take part."""
+    part = ops.ones(input.shape, dtype=dtypes.bool_) if mask is None else _mask_of(input, mask)
+    return part.sum(_dims(input, dim), keepdim)
+
+
+# --- arguments, and results ---------------------------------------------------------------------
 
 
 def _dims(input: Tensor, dim: Dims) -> tuple[int, ...]:
@@ -85,177 +93,51 @@ def _dims(input: Tensor, dim: Dims) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _summed_dtype(input: Tensor, dtype: DType | None) -> DType:
+def _sum_dtype(input: Tensor, dtype: DType | None) -> DType:
     if dtype is not None:
         return dtype
     return input.dtype if input.dtype.is_differentiable else dtypes.int64
 
 
-# --- reductions --------------------------------------------------------------------------------
+def _mean_dtype(dtype: DType) -> DType:
+    if not dtype.is_differentiable:
+        raise ValueRangeError(f"masked.mean: has no {dtype} result; pass a float or complex dtype")
+    return dtype
 
 
-def sum(
-    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The sum of the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.sum(x, 0, mask=mask)
-    tensor(6.)
-    """
-    wanted = _summed_dtype(input, dtype)
-    return _filled(input, mask, 0).sum(_dims(input, dim), keepdim, dtype=wanted)
+def _less(unbiased: bool | None, correction: float | None) -> float:
+    """The number that is subtracted from the count in a variance."""
+    if unbiased is not None and correction is not None:
+        raise ArgumentError("masked.var: give one of unbiased and correction")
+    less = 1.0 if correction is None else float(correction)
+    return 0.0 if unbiased is False else less
 
 
-def prod(
-    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The product of the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.prod(x, 0, mask=mask)
-    tensor(5.)
-    """
-    result = _filled(input, mask, 1).to(_summed_dtype(input, dtype))
-    for d in reversed(_dims(input, dim)):
-        result = result.prod(d, keepdim)
-    return result
-
-
-def amax(
-    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The largest of the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.amax(x, 0, mask=mask)
-    tensor(5.)
-    """
-    _require_order("amax", input)
-    return _as(_filled(input, mask, -math.inf).amax(_dims(input, dim), keepdim), dtype)
-
-
-def amin(
-    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The least of the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.amin(x, 0, mask=mask)
-    tensor(1.)
-    """
-    _require_order("amin", input)
-    return _as(_filled(input, mask, math.inf).amin(_dims(input, dim), keepdim), dtype)
-
-
-def _as(result: Tensor, dtype: DType | None) -> Tensor:
+def _cast(result: Tensor, dtype: DType | None) -> Tensor:
     return result if dtype is None else result.to(dtype)
 
 
-def argmax(
-    input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Where the largest of the selected elements is; in the dtype of the input, as PyTorch's.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.argmax(x, 0, mask=mask)
-    tensor(2.)
-    """
-    _require_order("argmax", input)
-    return _filled(input, mask, -math.inf).argmax(dim, keepdim).to(dtype or input.dtype)
+def _above(size: Tensor, eps: float) -> Tensor:
+    return ops.maximum(size, size.new_full((), eps))
 
 
-def argmin(
-    input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Where the least of the selected elements is; in the dtype of the input, as PyTorch's.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.argmin(x, 0, mask=mask)
-    tensor(0.)
-    """
-    _require_order("argmin", input)
-    return _filled(input, mask, math.inf).argmin(dim, keepdim).to(dtype or input.dtype)
+# --- reductions --------------------------------------------------------------------------------
 
 
-def logsumexp(
-    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """log Σ exp of the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.logsumexp(x, 0, mask=mask)
-    tensor(5.0181)
-    """
-    kept = _filled(input, mask, -math.inf)
-    return kept.logsumexp(_dims(input, dim), keepdim).to(dtype or input.dtype)
+def _summed(input: Tensor, dim: Dims, keepdim: bool, dtype: DType, mask: Tensor | None) -> Tensor:
+    return _filled(input, mask, 0).sum(_dims(input, dim), keepdim, dtype=dtype)
 
 
-def logaddexp(
-    input: Tensor, other: Tensor, *, dtype: DType | None = None, input_mask: Tensor | None = None,
-    other_mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """log(exp x + exp y); what a mask leaves out counts as exp(-∞).
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0]), ad.tensor([True, False])
-    >>> ad.masked.logaddexp(x, x, input_mask=mask, other_mask=mask)
-    tensor([1.6931,   -inf])
-    """
-    x = _filled(input, input_mask, -math.inf)
-    y = _filled(other, other_mask, -math.inf)
-    return _as(ops.logaddexp(x, y), dtype)
+def _product(input: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    for d in reversed(dims):
+        input = input.prod(d, keepdim)
+    return input
 
 
-def mean(
-    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The mean of the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.mean(x, 0, mask=mask)
-    tensor(3.)
-    """
-    wanted = dtype or input.dtype
-    if not wanted.is_differentiable:
-        raise ValueRangeError(f"masked.mean: has no {wanted} result; pass a float or complex dtype")
-    total = sum(input, dim, keepdim=keepdim, dtype=wanted, mask=mask)
-    return total / _count(input, dim, keepdim, mask)
-
-
-def _count(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None) -> Tensor:
-    """How many elements take part."""
-    part = ops.ones(input.shape, dtype=dtypes.bool_) if mask is None else _mask_of(input, mask)
-    return part.sum(_dims(input, dim), keepdim)
-
-
-def median(
-    input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The median of the selected elements, the lower of two.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.median(x, 0, mask=mask)
-    tensor(1.)
-    """
+def _median(
+    input: Tensor, dim: int, keepdim: bool, dtype: DType | None, mask: Tensor | None
+) -> Tensor:
+    """The lower median; of integers in float32, in which a row without elements shows as NaN."""
     real = input if input.dtype.is_floating_point else input.to(dtypes.float32)
     output = _filled(real, mask, math.nan).nanmedian(dim, keepdim)[0]
     if input.dtype.is_floating_point:
@@ -265,150 +147,36 @@ def median(
     return output.to(dtype or input.dtype)
 
 
-def norm(
-    input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool = False,
-    dtype: DType | None = None, mask: Tensor | None = None,
+def _norm(
+    input: Tensor, ord: float | None, dim: Dims, keepdim: bool, dtype: DType | None,
+    mask: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """The norm of the vector of the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.norm(x, 2, 0, mask=mask)
-    tensor(5.0990)
-    """
     order = 2.0 if ord is None else ord
     kept = _filled(input, mask, math.inf if order == -math.inf else 0)
     wanted = dtype or input.dtype
     return ops.linalg_vector_norm(kept, order, _dims(input, dim), keepdim, dtype=wanted)
 
 
-def var(
-    input: Tensor, dim: Dims = None, unbiased: bool | None = None, *,
-    correction: float | None = None, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Σ |x - mean|² / (n - correction) over the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.var(x, 0, True, mask=mask)
-    tensor(8.)
-    """
-    if unbiased is not None and correction is not None:
-        raise ArgumentError("masked.var: give one of unbiased and correction")
-    less = 1.0 if correction is None else float(correction)
-    less = 0.0 if unbiased is False else less
+def _variance(
+    input: Tensor, dim: Dims, less: float, keepdim: bool, dtype: DType | None, mask: Tensor | None
+) -> Tensor:
+    """Σ |x - mean|² / (n - less)."""
     wanted = dtype or (input.dtype if input.dtype.is_differentiable else dtypes.float32)
     inner = wanted if wanted.is_differentiable else dtypes.float32
     kept = _filled(input, mask, 0)
     centre = kept.sum(_dims(input, dim), True, dtype=wanted) / _count(input, dim, True, mask)
     away = kept - centre
-    total = sum(away * away.conj(), dim, keepdim=keepdim, dtype=inner, mask=mask)
+    total = _summed(away * away.conj(), dim, keepdim, inner, mask)
     count = _count(input, dim, keepdim, mask).to(inner.to_real())
     return (total / (count - less).clamp(min=0)).to(wanted)
 
 
-def std(
-    input: Tensor, dim: Dims = None, unbiased: bool | None = None, *,
-    correction: float | None = None, keepdim: bool = False, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """The root of `var`.
+_WORDS = {
+    "Dims": Dims, "DType": DType, "inf": math.inf,
+    **{word.__name__[1:]: word for word in (
+        _filled, _kept, _count, _dims, _sum_dtype, _mean_dtype, _less, _cast, _above, _summed,
+        _product, _median, _norm, _variance,
+    )},
+}  # fmt: skip
 
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.std(x, 0, True, mask=mask)
-    tensor(2.8284)
-    """
-    options: dict[str, Any] = dict(correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)
-    return var(input, dim, unbiased, **options).sqrt()
-
-
-# --- normalisations: the result has the shape of the input ------------------------------------
-
-
-def softmax(
-    input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
-) -> Tensor:
-    """softmax over the selected elements; 0 elsewhere.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.softmax(x, 0, mask=mask)
-    tensor([0.0180, 0.0000, 0.9820])
-    """
-    _require_order("softmax", input)
-    return ops.softmax(_filled(input, mask, -math.inf), dim, dtype or input.dtype)
-
-
-def log_softmax(
-    input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
-) -> Tensor:
-    """log_softmax over the selected elements; -∞ elsewhere.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.log_softmax(x, 0, mask=mask)
-    tensor([-4.0181,    -inf, -0.0181])
-    """
-    _require_order("log_softmax", input)
-    return ops.log_softmax(_filled(input, mask, -math.inf), dim, dtype or input.dtype)
-
-
-def softmin(
-    input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
-) -> Tensor:
-    """softmax of -x over the selected elements; 0 elsewhere.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.softmin(x, 0, mask=mask)
-    tensor([0.9820, 0.0000, 0.0180])
-    """
-    _require_order("softmin", input)
-    return ops.softmax(-_filled(input, mask, math.inf), dim, dtype or input.dtype)
-
-
-def normalize(
-    input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: DType | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """x / max(norm, eps) for the selected elements; 0 elsewhere.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.normalize(x, 2, 0, mask=mask)
-    tensor([0.1961, 0.0000, 0.9806])
-    """
-    size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
-    return _filled(input, mask, 0) / ops.maximum(size, size.new_full((), eps))
-
-
-def cumsum(
-    input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
-) -> Tensor:
-    """Running sums of the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.cumsum(x, 0, mask=mask)
-    tensor([1., 1., 6.])
-    """
-    return _filled(input, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
-
-
-def cumprod(
-    input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
-) -> Tensor:
-    """Running products of the selected elements.
-
-    >>> import adjoint as ad
-    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
-    >>> ad.masked.cumprod(x, 0, mask=mask)
-    tensor([1., 1., 5.])
-    """
-    return _filled(input, mask, 1).cumprod(dim, dtype=dtype or input.dtype)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = all_of(globals(), "masked.txt", _WORDS)

@@ -1,5 +1,7 @@
 """Sparse tensors, with PyTorch's names: constructors, and functions of `torch.sparse`.
 
+The functions are rows of doors/torch/sparse.txt, the constructors are `ad`'s.
+
 The indices of a sparse tensor are known, its values are a tensor that may be differentiated:
 
     >>> import adjoint as ad
@@ -20,6 +22,7 @@ from adjoint.core.dtypes import DType, int64, to_dtype
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.core.layouts import Layout, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr, to_layout
 from adjoint.core.shapes import show
+from adjoint.doors.torch import all_of
 from adjoint.structures.patterns import BLOCKED, BY_COLUMNS
 from adjoint.tensor.tensor import Tensor
 
@@ -227,22 +230,6 @@ def sparse_bsc_tensor(
 # ---- functions ----------------------------------------------------------------------------------
 
 
-def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
-    """Multiply matrices of which at least one is sparse: a sparse result if both are.
-
-    With `reduce`, "sum", "mean", "amax" or "amin", the products of a sparse_csr and a dense matrix
-    are joined in that way.
-
-    >>> import adjoint as ad
-    >>> A = ad.sparse_csr_tensor([0, 1, 3], [1, 0, 1], [1.0, 2.0, 3.0], (2, 2))
-    >>> ad.sparse.mm(A, ad.ones(2, 1)), ad.sparse.mm(A, ad.ones(2, 1), "amax")
-    (tensor([[1.],
-            [5.]]), tensor([[1.],
-            [3.]]))
-    """
-    return ops.mm(mat1, mat2) if reduce is None else ops._sparse_mm(mat1, mat2, reduce)
-
-
 def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     """Multiply a sparse matrix by a dense one, by its old name: `ad.spmm`.
 
@@ -251,105 +238,20 @@ def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
     tensor([[1.],
             [1.]])
     """
-    return mm(mat1, mat2)
+    return ops.mm(mat1, mat2)
 
 
-def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """β mat + α mat1 @ mat2, of a sparse `mat1`.
-
-    >>> import adjoint as ad
-    >>> ad.sparse.addmm(ad.ones(2, 2), ad.eye(2).to_sparse(), ad.eye(2), alpha=3)
-    tensor([[4., 1.],
-            [1., 4.]])
-    """
-    return ops._sparse_addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
-
-
-def sampled_addmm(
-    input: Tensor,
-    mat1: Tensor,
-    mat2: Tensor,
-    *,
-    beta: Any = 1,
-    alpha: Any = 1,
-    out: Tensor | None = None,
-) -> Tensor:
-    """β input + α (mat1 @ mat2 at the elements that `input` stores).
-
-    >>> import adjoint as ad
-    >>> ad.sparse.sampled_addmm(ad.eye(2).to_sparse_csr(), ad.ones(2, 3), ad.ones(3, 2)).values()
-    tensor([4., 4.])
-    """
-    return ops.sparse_sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
-
-
-def sum(input: Tensor, dim: Any = None, dtype: DType | None = None) -> Tensor:
-    """Sum over some dimensions or all; sparse as long as a sparse dimension is left.
-
-    >>> import adjoint as ad
-    >>> ad.sparse.sum(ad.eye(2).to_sparse(), 0).to_dense()
-    tensor([1., 1.])
-    """
+def _summed(input: Tensor, dim: Any, dtype: DType | None) -> Tensor:
     keywords = {} if dtype is None else {"dtype": dtype}
     return ops._sparse_sum(*([input] if dim is None else [input, dim]), **keywords)
 
 
-def softmax(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-    """e^x / Σ e^x along a dimension; elements that are not stored count for nothing.
+_WORDS = {
+    "DType": DType,
+    "Layout": Layout,
+    "as_tensor": as_tensor,
+    "check_sparse_tensor_invariants": check_sparse_tensor_invariants,
+    "summed": _summed,
+}
 
-    >>> import adjoint as ad
-    >>> ad.sparse.softmax(ad.tensor([[1.0, 0.0], [2.0, 2.0]]).to_sparse(), 1).to_dense()
-    tensor([[1.0000, 0.0000],
-            [0.5000, 0.5000]])
-    """
-    return ops._sparse_softmax(input, dim, dtype=dtype)
-
-
-def log_softmax(input: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-    """x - log Σ e^x along a dimension; elements that are not stored count for nothing.
-
-    >>> import adjoint as ad
-    >>> ad.sparse.log_softmax(ad.tensor([[1.0, 0.0], [2.0, 2.0]]).to_sparse(), 1).values()
-    tensor([ 0.0000, -0.6931, -0.6931])
-    """
-    return ops._sparse_log_softmax(input, dim, dtype=dtype)
-
-
-def spdiags(
-    diagonals: Tensor, offsets: Any, shape: Sequence[int], layout: Layout | None = None
-) -> Tensor:
-    """A matrix of these diagonals: column j holds elements j, the main diagonal has offset 0.
-
-    >>> import adjoint as ad
-    >>> ad.sparse.spdiags(ad.tensor([[1.0, 2.0], [3.0, 4.0]]), ad.tensor([0, 1]), (2, 2)).to_dense()
-    tensor([[1., 4.],
-            [0., 2.]])
-    """
-    return ops._spdiags(diagonals, as_tensor(offsets), tuple(shape), layout)
-
-
-def spsolve(input: Tensor, other: Tensor, *, left: bool = True) -> Tensor:
-    """Solve A X = B with a square sparse A, for a vector or the columns of a matrix.
-
-    >>> import adjoint as ad
-    >>> ad.sparse.spsolve((2 * ad.eye(2)).to_sparse_csr(), ad.tensor([2.0, 4.0]))
-    tensor([1., 2.])
-    """
-    return ops._spsolve(input, other, left=left)
-
-
-__all__ = [
-    "addmm",
-    "check_sparse_tensor_invariants",
-    "log_softmax",
-    "mm",
-    "sampled_addmm",
-    "softmax",
-    "spdiags",
-    "spsolve",
-    "sum",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = all_of(globals(), "sparse.txt", _WORDS)

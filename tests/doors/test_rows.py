@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -21,6 +21,8 @@ largest, amax(x, /, *, axis=-1)
     = ad.amax(x, axis)
 rounded(x) -> int = int(doubled(x))
 doubled_later(x, *more, key=None)
+power{2,3}(x) = x ** {}
+{cos,sin}_twice(x) = {}({}(x))
 [parts]
 sum(x) -> tuple[Tensor, ...] = tuple(unbind(x)) or sum(x)
 """
@@ -55,7 +57,8 @@ def test_a_function_has_the_signature_and_the_types_of_its_row(table: Path) -> N
     half = function(table, "half")
     assert half(ad.tensor(3.0)).item() == 1.5
     assert half.__module__ == "somewhere"
-    assert half.__annotations__ == {"x": ad.Tensor, "by": float, "return": ad.Tensor}
+    assert half.__annotations__ == {"x": "Tensor", "by": "float", "return": "Tensor"}
+    assert get_type_hints(half) == {"x": ad.Tensor, "by": float, "return": ad.Tensor}
     assert inspect.signature(half).parameters["by"].default == 0.5
     assert half.__doc__ == "half(x: Tensor, by: float = 0.5)\n\nIn operators: `x * by`."
     assert function(table, "sum", "parts").__annotations__["return"] == tuple[ad.Tensor, ...]
@@ -69,6 +72,18 @@ def test_all_names_of_a_row_have_its_expression(table: Path) -> None:
 
 def test_a_row_without_an_expression_calls_the_word_of_its_name(table: Path) -> None:
     assert function(table, "doubled_later")(1, 2, key=3) == (2, (2,), 3)
+
+
+def test_a_name_with_braces_stands_for_several_rows(table: Path) -> None:
+    assert [function(table, f"power{n}")(2) for n in (2, 3)] == [4, 8]
+    assert function(table, "sin_twice")(ad.tensor(1.0)).equal(ad.tensor(1.0).sin().sin())
+
+
+def test_help_has_the_example_beside_the_table(table: Path) -> None:
+    (table.parent / "examples").mkdir()
+    (table.parent / "examples" / table.name).write_text("half: A half.\n>>> 4 / 2\n2.0\n")
+    parts = ["A half.", ">>> import adjoint as ad\n>>> 4 / 2\n2.0", "In operators: `x * by`."]
+    assert function(table, "half").__doc__ == "\n\n".join(parts)
 
 
 def test_a_traceback_shows_the_row(table: Path) -> None:

@@ -38,8 +38,9 @@ BELOW: dict[str, tuple[str, ...]] = {
         *("core", "table", "checks", "elements", "ops", *EAGER, "transforms", "graph"),
         *("toolchain", "c_kernels"),
     ),
-    "autograd": ("core", "ops", *EAGER, "transforms", "absent", "legacy"),
-    "nn": ("core", "checks", "ops", *EAGER, "compiler", "func", "absent"),
+    "doors": ("core", "table", "ops", "tensor", "absent"),
+    "autograd": ("core", "ops", *EAGER, "doors", "transforms", "absent", "legacy"),
+    "nn": ("core", "checks", "ops", *EAGER, "doors", "compiler", "func", "absent"),
     "optim": (
         *("core", "toolchain", "kernels", "elements", "ops", *EAGER, "transforms", "graph"),
         *("compiler", "nn"),

@@ -7,12 +7,14 @@ import inspect
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import adjoint as ad
+from adjoint.doors import read
 from adjoint.table import FAMILIES, TABLE, examples
-from tests.operator_examples import FOLDER, filled
+from tests.operator_examples import DOORS, FOLDER, filled
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE
 PROPERTIES = {"numpy_T": ".T", "matrix_H": ".H"}
@@ -51,6 +53,23 @@ def test_every_public_operator_says_what_it_does(family: str) -> None:
 @pytest.mark.parametrize("family", WITH_EXAMPLES)
 def test_examples_run(family: str) -> None:
     assert "".join(run(e.lines, e.name) for e in examples.blocks(family)) == ""
+
+
+@pytest.mark.parametrize("path", DOORS, ids=lambda path: path.stem)
+def test_examples_of_rows_of_doors_run_and_show_a_result(path: Path) -> None:
+    for example in examples.blocks_of(str(path)):
+        assert example.sentence, example.name
+        *_, last = doctest.DocTestParser().get_examples(example.lines)
+        assert last.want, example.name
+        assert f".{example.name}" in example.lines, example.name
+        assert run(example.lines, example.name) == ""
+
+
+@pytest.mark.parametrize("path", DOORS, ids=lambda path: path.stem)
+def test_every_row_of_a_door_with_examples_has_one(path: Path) -> None:
+    rows = read(str(path.parents[1] / path.name))[""].values()
+    written = sorted(row.name for row in rows if row.signature is not None)
+    assert sorted(e.name for e in examples.blocks_of(str(path))) == written
 
 
 @pytest.mark.parametrize("family", WITH_EXAMPLES)

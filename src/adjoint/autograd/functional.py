@@ -2,7 +2,8 @@
 
 `inputs` is a tensor or a tuple of tensors, and results have the shape of that. Without
 `create_graph` the results have no history; with it they are differentiable in `inputs`.
-`strict=True` raises where an output does not depend on an input; otherwise that gives zeros.
+`strict=True` raises where an output does not depend on an input; otherwise that gives zeros. The
+functions are rows of doors/torch/autograd.txt; here are their words.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from adjoint.core.errors import ArgumentError, GradError, ShapeError
 from adjoint.core.shapes import show
+from adjoint.doors.torch import all_of
 from adjoint.ops import operator as operators
 from adjoint.tensor.modes import enable_grad, no_grad
 from adjoint.tensor.tensor import Tensor
@@ -19,8 +21,6 @@ from adjoint.transforms import jacobians, reverse
 from adjoint.transforms.dressing import dress_of, plain, plain_tree
 from adjoint.transforms.forward import pushforward
 from adjoint.transforms.vectorize import vmap
-
-__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 Tensors = Tensor | tuple[Tensor, ...]
 _STRATEGIES = ("reverse-mode", "forward-mode")
@@ -143,20 +143,7 @@ def _weights(what: str, name: str, v: Any, like: list[Any]) -> list[Any]:
     return given
 
 
-def vjp(
-    func: Callable[..., Any],
-    inputs: Tensors,
-    v: Any = None,
-    create_graph: bool = False,
-    strict: bool = False,
-) -> tuple[Any, Any]:
-    """Return `func(*inputs)` and vᵀJ.
-
-    >>> import adjoint as ad
-    >>> ad.autograd.functional.vjp(lambda x: x**2, ad.tensor([1.0, 2.0]), ad.ones(2))
-    (tensor([1., 4.]), tensor([2., 4.]))
-    """
-    problem = _Problem("vjp", func, inputs, create_graph)
+def _vjp(problem: _Problem, v: Any, strict: bool) -> tuple[Any, Any]:
     with problem.mode:
         outputs, pull = problem.run()
         weights = _weights("vjp", "output", v, outputs)
@@ -167,20 +154,7 @@ def vjp(
     return problem.as_output(outputs), problem.as_input(found)
 
 
-def jvp(
-    func: Callable[..., Any],
-    inputs: Tensors,
-    v: Any = None,
-    create_graph: bool = False,
-    strict: bool = False,
-) -> tuple[Any, Any]:
-    """Return `func(*inputs)` and Jv, in forward mode.
-
-    >>> import adjoint as ad
-    >>> ad.autograd.functional.jvp(lambda x: x**2, ad.tensor([1.0, 2.0]), ad.ones(2))
-    (tensor([1., 4.]), tensor([2., 4.]))
-    """
-    problem = _Problem("jvp", func, inputs, create_graph)
+def _jvp(problem: _Problem, v: Any, strict: bool) -> tuple[Any, Any]:
     with problem.mode:
         weights = _weights("jvp", "input", v, problem.inputs)
         if strict:
@@ -191,31 +165,17 @@ def jvp(
     return problem.as_output(outputs), problem.as_output(tangents)
 
 
-def jacobian(
-    func: Callable[..., Any],
-    inputs: Tensors,
-    create_graph: bool = False,
-    strict: bool = False,
-    vectorize: bool = False,
-    strategy: str = "reverse-mode",
-) -> Any:
-    """Return the Jacobian of `func` at `inputs`: [output][input], of shape output + input.
-
-    >>> import adjoint as ad
-    >>> ad.autograd.functional.jacobian(lambda x: x**2, ad.tensor([1.0, 2.0]))
-    tensor([[2., 0.],
-            [0., 4.]])
-    """
-    _check_strategy("jacobian", strategy, vectorize, strict)
-    problem = _Problem("jacobian", func, inputs, create_graph)
+def _jacobian(problem: _Problem, strict: bool, vectorize: bool, strategy: str) -> Any:
+    _check_strategy(problem.what, strategy, vectorize, strict)
     with problem.mode:
         if strategy == "forward-mode":
-            return _forward_jacobian(problem)
-        outputs, pull = problem.run()
-        if strict:
-            problem.check_strict(outputs, pull)
-        blocks = _blocks(problem, outputs, pull, vectorize)
-        problem.check_result(strict, [block for row in blocks for block in row])
+            blocks = _forward_blocks(problem)
+        else:
+            outputs, pull = problem.run()
+            if strict:
+                problem.check_strict(outputs, pull)
+            blocks = _reverse_blocks(problem, outputs, pull, vectorize)
+            problem.check_result(strict, [block for row in blocks for block in row])
     return problem.as_output([problem.as_input(row) for row in blocks])
 
 
@@ -230,15 +190,17 @@ def _check_strategy(what: str, strategy: str, vectorize: bool, strict: bool) -> 
         raise ArgumentError(f"{what}: strict=True and vectorize=True do not go together")
 
 
-def _forward_jacobian(problem: _Problem) -> Any:
+def _forward_blocks(problem: _Problem) -> Any:
+    """∂output/∂input, all columns at once."""
     several = tuple(range(len(problem.inputs)))
-    blocks = jacobians.jacfwd(
+    return jacobians.jacfwd(
         lambda *v: tuple(problem.flat(*v)[0]), argnums=several, holomorphic=True
     )(*problem.inputs)
-    return problem.as_output([problem.as_input(row) for row in blocks])
 
 
-def _blocks(problem: _Problem, outputs: list[Any], pull: Any, vectorize: bool) -> list[list[Any]]:
+def _reverse_blocks(
+    problem: _Problem, outputs: list[Any], pull: Any, vectorize: bool
+) -> list[list[Any]]:
     """∂output/∂input; a loop over the rows, or all of them at once."""
     blocks = []
     for number, output in enumerate(outputs):
@@ -256,93 +218,45 @@ def _blocks(problem: _Problem, outputs: list[Any], pull: Any, vectorize: bool) -
             rows = [
                 operators.packet("stack")([e[k] for e in each]) for k in range(len(problem.inputs))
             ]
-        blocks.append(
-            [
-                r.reshape((*output.shape, *t.shape))
-                for r, t in zip(rows, problem.inputs, strict=True)
-            ]
-        )
+        pairs = zip(rows, problem.inputs, strict=True)
+        blocks.append([r.reshape((*output.shape, *t.shape)) for r, t in pairs])
     return blocks
 
 
-def hessian(
-    func: Callable[..., Any],
-    inputs: Tensors,
-    create_graph: bool = False,
-    strict: bool = False,
-    vectorize: bool = False,
-    outer_jacobian_strategy: str = "reverse-mode",
-) -> Any:
-    """Return the second derivatives of a scalar `func`: [input][input].
-
-    >>> import adjoint as ad
-    >>> ad.autograd.functional.hessian(lambda x: (x**3).sum(), ad.tensor([1.0, 2.0]))
-    tensor([[ 6.,  0.],
-            [ 0., 12.]])
-    """
-    _check_strategy("hessian", outer_jacobian_strategy, vectorize, strict)
-    problem = _Problem("hessian", func, inputs, create_graph)
+def _hessian(problem: _Problem, strict: bool, vectorize: bool, strategy: str) -> Any:
+    _check_strategy(problem.what, strategy, vectorize, strict)
     with problem.mode:
         if strict:
             problem.check_hessian(each=True)
-        blocks = jacobian(
-            problem.gradient,
-            tuple(problem.inputs),
-            create_graph=create_graph,
-            vectorize=vectorize,
-            strategy=outer_jacobian_strategy,
+        gradient = _Problem(
+            "jacobian", problem.gradient, tuple(problem.inputs), problem.create_graph
         )
+        blocks = _jacobian(gradient, False, vectorize, strategy)
         problem.check_result(strict, [block for row in blocks for block in row])
     return problem.as_input([problem.as_input(row) for row in blocks])
 
 
-def hvp(
-    func: Callable[..., Any],
-    inputs: Tensors,
-    v: Any = None,
-    create_graph: bool = False,
-    strict: bool = False,
-) -> tuple[Any, Any]:
-    """Return `func(*inputs)` and Hv, forward over reverse.
-
-    >>> import adjoint as ad
-    >>> ad.autograd.functional.hvp(lambda x: (x**3).sum(), ad.tensor([1.0, 2.0]), ad.ones(2))
-    (tensor(9.), tensor([ 6., 12.]))
-    """
-
-    def product(problem: _Problem, weights: list[Any]) -> list[Any]:
+def _hvp(problem: _Problem, v: Any, strict: bool) -> tuple[Any, Any]:
+    def product(weights: list[Any]) -> list[Any]:
         primals, found, _ = pushforward(
             lambda *x: (list(problem.gradient(*x)), None), problem.inputs, weights
         )
         return reverse.filled(found, primals)
 
-    return _of_hessian(_Problem("hvp", func, inputs, create_graph), v, strict, product)
+    return _of_hessian(problem, v, strict, product)
 
 
-def vhp(
-    func: Callable[..., Any],
-    inputs: Tensors,
-    v: Any = None,
-    create_graph: bool = False,
-    strict: bool = False,
-) -> tuple[Any, Any]:
-    """Return `func(*inputs)` and vᵀH, reverse over reverse.
-
-    >>> import adjoint as ad
-    >>> ad.autograd.functional.vhp(lambda x: (x**3).sum(), ad.tensor([1.0, 2.0]), ad.ones(2))
-    (tensor(9.), tensor([ 6., 12.]))
-    """
-
-    def product(problem: _Problem, weights: list[Any]) -> list[Any]:
-        gradients = _Problem("vhp", problem.gradient, tuple(problem.inputs), create_graph)
-        _, pull = gradients.run()
+def _vhp(problem: _Problem, v: Any, strict: bool) -> tuple[Any, Any]:
+    def product(weights: list[Any]) -> list[Any]:
+        given = tuple(problem.inputs)
+        _, pull = _Problem("vhp", problem.gradient, given, problem.create_graph).run()
         return reverse.filled(pull(weights), problem.inputs)
 
-    return _of_hessian(_Problem("vhp", func, inputs, create_graph), v, strict, product)
+    return _of_hessian(problem, v, strict, product)
 
 
 def _of_hessian(
-    problem: _Problem, v: Any, strict: bool, product: Callable[[_Problem, list[Any]], list[Any]]
+    problem: _Problem, v: Any, strict: bool, product: Callable[[list[Any]], list[Any]]
 ) -> tuple[Any, Any]:
     """The value of a scalar function, and a product of its Hessian with weights."""
     with problem.mode:
@@ -350,10 +264,16 @@ def _of_hessian(
         if strict:
             problem.check_hessian(each=False)
         value = problem.value(*problem.inputs)
-        found = product(problem, weights)
+        found = product(weights)
         problem.check_result(strict, found)
     return value, problem.as_input(found)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+_WORDS = {
+    "Callable": Callable,
+    "Problem": _Problem,
+    "Tensors": Tensors,
+    **{word.__name__[1:]: word for word in (_hessian, _hvp, _jacobian, _jvp, _vhp, _vjp)},
+}
+
+__getattr__, __dir__ = all_of(globals(), "autograd.txt", _WORDS)

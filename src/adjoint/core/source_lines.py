@@ -80,11 +80,13 @@ def called_functions(traceback: Any) -> list[str]:
 
 
 def _function_of(frame: Any) -> str:
-    """The operator whose function a frame runs, or the function written in Python: F.fold."""
+    """The operator whose function a frame runs, or the function of nn.functional: a row or not."""
     file, name = frame.f_code.co_filename, frame.f_code.co_name
     if file.startswith("<adjoint "):  # generated for a row: <adjoint select.int select_int>
         return file.split()[1].partition(".")[0]
     module = str(frame.f_globals.get("__name__"))
+    if module == "adjoint.nn.functional":  # of a row
+        return name
     return name if module.startswith("adjoint.nn.functional.") and name in frame.f_globals else ""
 
 

@@ -10,11 +10,13 @@ A row gives a function its name, its signature and an expression that computes i
     cov(m, y=None)                                calls the door's word of that name
     abs, absolute = abs                           the operator or word itself, under these names
     acos, sin                                     operators or words under their own names
+    pool{1,2}d(x) = pool({}, x)                   pool1d(x) = pool(1, x), pool2d(x) = pool(2, x)
 
 A name in an expression is, in this order: a parameter, a word of the door, a class of Python, an
 operator, a function of Python. `ad.sum` is the operator, whatever else has its name. Lines that
 begin with # are comments. A function is compiled when somebody asks for it, and a traceback through
-it shows its row.
+it shows its row. Its docstring begins with the sentence and the example of its name in a file
+examples/TABLE.txt beside the table, if there is one, which is written as those of table/examples.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-from collections.abc import Callable, Mapping
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from types import FunctionType
 from typing import Any
@@ -30,7 +34,9 @@ from typing import Any
 from adjoint.absent import absent
 from adjoint.core.errors import TableError
 from adjoint.core.records import record
+from adjoint.ops.documentation import runs
 from adjoint.ops.operator import exists, packet
+from adjoint.table import examples
 from adjoint.tensor.tensor import Tensor
 
 
@@ -44,7 +50,8 @@ class Operators:
 
 
 ad = Operators()
-_ALWAYS: Mapping[str, Any] = {"Any": Any, "Tensor": Tensor, "ad": ad}  # words of every door
+# words of every door
+_ALWAYS: Mapping[str, Any] = {"Any": Any, "Sequence": Sequence, "Tensor": Tensor, "ad": ad}
 
 
 @record
@@ -70,8 +77,15 @@ class DoorRow:
         said = in_operators(expression)
         if not self.expression:
             said = self.found(self.name, words).__doc__
-        made.__doc__ = f"{self.name}({self.signature})\n\n{said}"
+        example = examples.found(self.examples, self.name)
+        head = example.sentence or f"{self.name}({self.signature})"
+        made.__doc__ = "\n\n".join(part for part in (head, runs(example), said) if part)
         return made
+
+    @property
+    def examples(self) -> str:
+        """The path of the file with this row's sentence and example; it need not be there."""
+        return os.path.join(os.path.dirname(self.path), "examples", os.path.basename(self.path))
 
     @property
     def where(self) -> str:
@@ -151,7 +165,16 @@ def _lines(path: str) -> list[tuple[int, str]]:
                 found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
             elif line.strip() and not line.startswith("#"):
                 found.append((number, line.strip()))
-    return found
+    return [(number, each) for number, line in found for each in _written_out(line)]
+
+
+def _written_out(line: str) -> list[str]:
+    """The rows that a row stands for: one for each part in the braces of its name."""
+    several = re.match(r"(\w*)\{([\w,]+)\}", line)
+    if several is None:
+        return [line]
+    rest = line[several.end() :]
+    return [f"{several[1]}{part}{rest.replace('{}', part)}" for part in several[2].split(",")]
 
 
 def compiled(text: str, where: str, module: str, found: Callable[[str], Any]) -> FunctionType:
@@ -170,7 +193,9 @@ def compiled(text: str, where: str, module: str, found: Callable[[str], Any]) ->
     # __name__ is of a module of ours, so that errors and graphs name the line of the caller
     scope = {"__name__": module, **{name: found(name) for name in free}}
     defined: dict[str, Any] = {}  # apart from the scope: a function may use an operator of its name
-    exec(compile(tree, path, "exec", dont_inherit=True), scope, defined)
+    typed = any(node.annotation for node in ast.walk(tree) if isinstance(node, ast.arg))
+    flags = annotations.compiler_flag if typed else 0  # a whole signature is short as text
+    exec(compile(tree, path, "exec", flags, dont_inherit=True), scope, defined)
     (made,) = defined.values()
     return made
 

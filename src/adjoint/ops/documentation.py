@@ -51,7 +51,7 @@ class Documentation(str):
             *sentences,
             "\n".join(str(overload.schema) for overload in overloads),
             *map(_derivative, rows),
-            _runs(example) if not first.is_derived_inplace else "",
+            runs(example) if not first.is_derived_inplace else "",
             f"`adjoint where {first.row.name}` prints everything about it.",
         ]
         return "\n\n".join(part for part in parts if part)
@@ -81,7 +81,8 @@ class Documentation(str):
         return hash(self.text)
 
 
-def _runs(example: Example) -> str:
+def runs(example: Example) -> str:
+    """The lines of an example, which run as they are."""
     return f">>> import adjoint as ad\n{example.lines}" if example.lines else ""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import math
 import re
 import sys
 import textwrap
@@ -69,22 +70,28 @@ class Text:
         self.lines += definition(node, indent)
 
     def _add_written(self, name: str, function: FunctionType) -> None:
-        """Add a function that was written at run time: what it returns, of anything."""
+        """Add a function that was written at run time; it takes anything where it has no type."""
         self.imports.setdefault("Any", "from typing import Any")
         given = inspect.signature(function)
+        kind = lambda annotation: Annotation(self._type(annotation, function))
         text = given.replace(
             parameters=[
-                p.replace(annotation=Annotation("Any"), default=_left_out(p.default))
+                p.replace(annotation=kind(p.annotation), default=_left_out(p.default))
                 for p in given.parameters.values()
             ],
-            return_annotation=Annotation(self._result(given.return_annotation)),
+            return_annotation=kind(given.return_annotation),
         )
         self.lines.append(f"def {name}{text}: ...")
 
-    def _result(self, annotation: Any) -> str:
-        """The text of what a written function returns: "list[Tensor]"."""
+    def _type(self, annotation: Any, function: FunctionType) -> str:
+        """The text of an annotation of a written function: "list[Tensor]"."""
         if annotation is inspect.Signature.empty:
             return "Any"
+        if isinstance(annotation, str):
+            for name in set(re.findall(r"\w+", annotation)) - vars(builtins).keys():
+                for line in _import_of(name, function):
+                    self.imports.setdefault(name, line)
+            return operators.qualified(annotation)
         text = inspect.formatannotation(annotation)  # "list[adjoint.tensor.tensor.Tensor]"
         for module, name in _OURS.findall(text):
             self.imports.setdefault(name, _from(module, name, name))
@@ -93,14 +100,17 @@ class Text:
 
 def _source(function: FunctionType) -> ast.FunctionDef | None:
     """The definition of a function in a file; None of one that was written at run time."""
-    if not Path(function.__code__.co_filename).is_file():
+    if not function.__code__.co_filename.endswith(".py"):
         return None
     body = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     return body[0] if body and isinstance(body[0], ast.FunctionDef) else None
 
 
 def _left_out(default: Any) -> Any:
-    return default if default is inspect.Parameter.empty else MAY_BE_LEFT_OUT
+    """A default that is a literal, or `...`."""
+    literal = default is None or isinstance(default, (bool, int, str))
+    literal = literal or (isinstance(default, float) and math.isfinite(default))
+    return default if literal or default is inspect.Parameter.empty else MAY_BE_LEFT_OUT
 
 
 def stub(module: ModuleType, replaced: dict[str, Text] | None = None) -> str:
@@ -130,7 +140,7 @@ class _Writer:
         names = ", ".join(repr(name) for name in sorted(self.offered))
         lines = "\n".join([f"__all__ = [{names}]", "", *self.made.lines, ""])
         used = self.offered.union(re.findall(r"\w+", lines))
-        imports = dict.fromkeys(line for n, line in self.made.imports.items() if n in used)
+        imports = dict.fromkeys(line for n, line in self.made.imports.items() if n in used and line)
         return "\n".join([title, _CHECKS, *imports, "", lines])
 
     def _bind(self, name: str) -> None:
@@ -189,6 +199,7 @@ class _Writer:
             self.made.lines.append(f"{name}: {_renamed(node.annotation)}{end}")
         elif isinstance(value, (GenericAlias, UnionType)) and len(node.targets) == 1:
             self._bind(name)
+            self.made.imports[name] = ""  # the stub itself has it
             self.made.lines.append(f"{name} = {_renamed(node.value)}")
         else:
             self._value(name, value)
@@ -218,7 +229,10 @@ class _Writer:
         """Add a name by what it stands for."""
         made = self.made
         self._bind(name)
-        if isinstance(value, Packet):
+        if (other := self.replaced.get(name)) is not None:
+            made.imports |= {n: i for n, i in other.imports.items() if n not in self.bound}
+            made.lines += other.lines
+        elif isinstance(value, Packet):
             made.imports["Packet"] = "from adjoint.ops.operator import Packet"
             made.lines.append(f"{name}: Packet")
         elif (operator := operator_of(value)) is not None:

@@ -10,7 +10,7 @@ from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.records import record
 from adjoint.core.shapes import show
-from adjoint.nn.functional.losses import cross_entropy
+from adjoint.nn.functional.losses import number
 from adjoint.tensor.tensor import Tensor
 
 WHAT = "linear_cross_entropy"
@@ -114,10 +114,8 @@ def linear_cross_entropy(
     flat = linear_weight.reshape((math.prod(linear_weight.shape[:-1]), input.shape[-1]))
     bias = None if linear_bias is None else linear_bias.reshape((-1,))
     scores = ops.linear(input, flat, bias).reshape(shape)
-    return cross_entropy(
-        scores, target, weight=weight, reduction=reduction, ignore_index=ignored,
-        label_smoothing=label_smoothing,
-    )  # fmt: skip
+    reduced_as = number("cross_entropy", reduction)
+    return ops.cross_entropy_loss(scores, target, weight, reduced_as, ignored, label_smoothing)
 
 
 def _check(input: Tensor, linear_weight: Tensor, linear_bias: Tensor | None) -> None:

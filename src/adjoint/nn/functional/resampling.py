@@ -1,4 +1,4 @@
-"""Other sizes, and samples at places of a grid, with PyTorch's signatures in Python."""
+"""Other sizes, and samples at places of a grid."""
 
 from __future__ import annotations
 
@@ -129,50 +129,6 @@ def _each(name: str, given: Any, input: Tensor, dims: int) -> Sequence[Any]:
             f"{show(input.shape)} after batch and channels."
         )
     return given
-
-
-def upsample(
-    input: Tensor,
-    size: int | Sequence[int] | None = None,
-    scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-) -> Tensor:
-    """`interpolate` under its former name.
-
-    >>> import adjoint as ad
-    >>> ad.nn.functional.upsample(ad.ones(1, 1, 2, 2), scale_factor=2).shape
-    (1, 1, 4, 4)
-    """
-    return interpolate(input, size, scale_factor, mode, align_corners)
-
-
-def upsample_nearest(
-    input: Tensor,
-    size: int | Sequence[int] | None = None,
-    scale_factor: float | Sequence[float] | None = None,
-) -> Tensor:
-    """`interpolate` with mode='nearest'.
-
-    >>> import adjoint as ad
-    >>> ad.nn.functional.upsample_nearest(ad.ones(1, 1, 2, 2), scale_factor=2).shape
-    (1, 1, 4, 4)
-    """
-    return interpolate(input, size, scale_factor, mode="nearest")
-
-
-def upsample_bilinear(
-    input: Tensor,
-    size: int | Sequence[int] | None = None,
-    scale_factor: float | Sequence[float] | None = None,
-) -> Tensor:
-    """`interpolate` with mode='bilinear' and aligned corners.
-
-    >>> import adjoint as ad
-    >>> ad.nn.functional.upsample_bilinear(ad.ones(1, 1, 2, 2), scale_factor=2).shape
-    (1, 1, 4, 4)
-    """
-    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 def grid_sample(

@@ -33,14 +33,24 @@ def of(family: str, name: str) -> Example:
     >>> of("pointwise", "neg").sentence
     '−x.'
     """
-    text = "" if name.startswith("_") else _text(family)
+    return Example(name, "", "") if name.startswith("_") else found(_path(family), name)
+
+
+def found(path: str, name: str) -> Example:
+    """The example of a name in a file; an empty one if there is none."""
+    text = _text(path)
     start = text.find(f"\n\n{name}:") + 2
     return Example(name, "", "") if start == 1 else _example(text[start:].partition("\n\n")[0])
 
 
 def blocks(family: str) -> Iterator[Example]:
     """All examples of a family, in the order of its file."""
-    return (_example(block) for block in _text(family).strip().split("\n\n") if block)
+    return blocks_of(_path(family))
+
+
+def blocks_of(path: str) -> Iterator[Example]:
+    """All examples of a file, in its order."""
+    return (_example(block) for block in _text(path).strip().split("\n\n") if block)
 
 
 def _example(block: str) -> Example:
@@ -49,10 +59,13 @@ def _example(block: str) -> Example:
     return Example(name, sentence.strip(), lines)
 
 
+def _path(family: str) -> str:
+    return os.path.join(_FOLDER, f"{family}.txt")
+
+
 @cache
-def _text(family: str) -> str:
-    """The text of a family's file; "" for a user's own family."""
-    path = os.path.join(_FOLDER, f"{family}.txt")
+def _text(path: str) -> str:
+    """The blocks of a file; "" if there is none, as for a user's own family."""
     if not os.path.isfile(path):
         return ""
     with open(path, encoding="utf-8") as file:
