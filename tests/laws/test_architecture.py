@@ -37,7 +37,7 @@ BELOW: dict[str, tuple[str, ...]] = {
         *("toolchain", "c_kernels"),
     ),
     "autograd": ("core", "ops", *EAGER, "transforms", "absent", "legacy"),
-    "nn": ("core", "checks", "ops", *EAGER, "compiler", "func", "absent"),
+    "nn": ("core", "checks", "ops", *EAGER, "compiler", "func", "absent", "doors"),
     "optim": (
         *("core", "toolchain", "kernels", "elements", "ops", *EAGER, "transforms", "graph"),
         *("compiler", "nn"),
