@@ -1,16 +1,17 @@
-"""Devices beside the CPU: what `ad.cuda`, `ad.mps` and `ad.xpu` answer.
+"""Devices beside the CPU: the answers of `ad.cuda`, `ad.mps`, `ad.xpu`, and the names of each.
 
-How many devices there are is said in `core/devices.py`; today there are none, so questions are
+`core/devices.py` has the number of devices of each type; today there are none, so questions are
 answered with no and 0, wishes that change no value (seeds, waiting, freeing memory) are granted,
-and whoever needs a device hears that there is none.
+and a call that needs a device raises.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any, NoReturn
 
+from adjoint.absent import absent
 from adjoint.core.devices import COUNTS, Device
 from adjoint.core.errors import DeviceError
 from adjoint.tensor.tensor import Tensor
@@ -133,3 +134,42 @@ class Accelerator:
             f"ad.{self.kind}.{what}: there is no device {Device(self.kind)!s} here, tensors live "
             f"on the CPU; ask ad.{self.kind}.is_available() first"
         )
+
+
+# The names of each module: methods of its Accelerator, perhaps under other names.
+_EVERY = [name for name in vars(Accelerator) if not name.startswith("_")]
+_CUDA_ONLY = ("ipc_collect", "reset_max_memory_allocated", "reset_max_memory_cached")
+NAMES: dict[str, list[str]] = {
+    "cuda": _EVERY,
+    "xpu": [name for name in _EVERY if name not in _CUDA_ONLY],
+    "mps": ["device_count", "empty_cache", "is_available", "manual_seed", "seed", "synchronize"],
+    "mtia": [
+        *("current_device", "device_count", "empty_cache", "is_available", "is_initialized"),
+        *("set_device", "synchronize"),
+    ],
+    "accelerator": [
+        *("current_device_index=current_device", "device_count", "empty_cache", "is_available"),
+        *("max_memory_allocated", "memory_allocated", "set_device_index=set_device"),
+        "synchronize",
+    ],
+}
+
+
+def door(
+    module: dict[str, Any], kind: str, *own: str
+) -> tuple[Callable[[str], NoReturn], list[str]]:
+    """Give a module the methods of the Accelerator of a kind, by its row in NAMES; returns its
+    `__getattr__` and `__all__`, with its `own` names.
+    """
+    this = Accelerator(kind)
+    names = list(own)
+    for row in NAMES[module["__name__"].rpartition(".")[2]]:
+        name, _, method = row.partition("=")
+        module[name] = getattr(this, method or name)
+        names.append(name)
+    names.sort()
+
+    def missing(name: str) -> NoReturn:
+        raise absent(module["__name__"], name, names)
+
+    return missing, names

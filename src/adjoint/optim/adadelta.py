@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core.errors import ValueRangeError
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars
+from adjoint.optim.options import Options
 
 
 class Adadelta(FormulaOptimizer):
@@ -23,42 +23,19 @@ class Adadelta(FormulaOptimizer):
     tensor([ 0.9684, -1.9684], requires_grad=True)
     """
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1.0,
-        rho: float = 0.9,
-        eps: float = 1e-6,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        *,
-        capturable: bool = False,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        check_at_least("Adadelta", 0, lr=lr, eps=eps, weight_decay=weight_decay)
-        if not 0 <= rho <= 1:
-            raise ValueRangeError(f"Adadelta(rho={rho}): must be from 0 to 1")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "rho": rho,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "capturable": capturable,
-                "foreach": foreach,
-                "differentiable": differentiable,
-            },
-        )
+    checks = ((lambda o: 0 <= o["rho"] <= 1, "(rho={rho}): must be from 0 to 1"),)
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def __init__(
+        self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6,
+        weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,
+        maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
+
+    def slots(self, group: Options) -> tuple[str, ...]:
         return ("square_avg", "acc_delta")
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars
         rho = group["rho"]
         return {"lr": group["lr"], "rho": rho, "gain": 1 - rho, "eps": group["eps"]}, (step + 1,)

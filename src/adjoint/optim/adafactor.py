@@ -6,8 +6,8 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.dtypes import finfo
-from adjoint.core.errors import ValueRangeError
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars
+from adjoint.optim.options import Options
 
 
 class Adafactor(FormulaOptimizer):
@@ -29,38 +29,21 @@ class Adafactor(FormulaOptimizer):
 
     elementwise = False
     takes_complex = False
+    unchecked = ("eps",)
+    checks = (
+        (lambda o: (o["eps"][0] or 0) >= 0, "(eps[0]={eps[0]}): must be at least 0"),
+        (lambda o: o["eps"][1] >= 0, "(eps[1]={eps[1]}): must be at least 0"),
+        (lambda o: not o["beta2_decay"] > 0, "(beta2_decay={beta2_decay}): must be at most 0"),
+    )
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        beta2_decay: float = -0.8,
-        eps: tuple[float | None, float] = (None, 1e-3),
-        d: float = 1.0,
-        weight_decay: float = 0.0,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-    ) -> None:
-        check_at_least("Adafactor", 0, lr=lr, weight_decay=weight_decay)
-        check_at_least("Adafactor", 0, **{"eps[0]": eps[0] or 0, "eps[1]": eps[1]})
-        check_at_least("Adafactor", 1, d=d)
-        if beta2_decay > 0:
-            raise ValueRangeError(f"Adafactor(beta2_decay={beta2_decay}): must be at most 0")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "beta2_decay": beta2_decay,
-                "eps": eps,
-                "d": d,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-            },
-        )
+        self, params: Any, lr: Any = 1e-2, beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3), d: float = 1.0, weight_decay: float = 0.0,
+        *, foreach: bool | None = None, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
 
-    def slot_values(self, p: Any, group: dict[str, Any]) -> list[Any]:
+    def slot_values(self, p: Any, group: Options) -> list[Any]:
         """Means of rows and columns of a matrix, or of the elements of a vector."""
         state = self.state[p]
         if p.ndim < 2:
@@ -73,9 +56,7 @@ class Adafactor(FormulaOptimizer):
             state["col_var"] = p.detach().new_zeros((*outer, 1, columns))
         return [state["row_var"], state["col_var"]]
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars
         step = step + 1
         return {

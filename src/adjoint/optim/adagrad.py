@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least, check_fused
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars
+from adjoint.optim.options import Options
 
 
 class Adagrad(FormulaOptimizer):
@@ -26,52 +27,24 @@ class Adagrad(FormulaOptimizer):
     takes_sparse = True
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        lr_decay: float = 0,
-        weight_decay: float = 0,
-        initial_accumulator_value: float = 0,
-        eps: float = 1e-10,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        check_at_least("Adagrad", 0, lr=lr, eps=eps, weight_decay=weight_decay)
-        check_at_least("Adagrad", 0, lr_decay=lr_decay)
-        check_at_least("Adagrad", 0, initial_accumulator_value=initial_accumulator_value)
-        check_fused("Adagrad", fused, foreach, differentiable)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lr_decay": lr_decay,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
+        self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+        initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
+        maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
         for group in self.param_groups:
             for p in group["params"]:
                 self.scalar_values(p, group)
                 self.slot_values(p, group)
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def slots(self, group: Options) -> tuple[str, ...]:
         return ("sum",)
 
-    def initial(self, name: str, p: Any, group: dict[str, Any]) -> Any:
+    def initial(self, name: str, p: Any, group: Options) -> Any:
         first = self.defaults["initial_accumulator_value"]
         return ops.full_like(p.detach(), complex(first, first) if p.is_complex() else first)
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars
         rate = group["lr"] / (1 + step * group["lr_decay"])
         return {"rate": rate, "eps": group["eps"]}, (step + 1,)

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core.errors import ValueRangeError
-from adjoint.optim.formulas import (
-    FormulaOptimizer,
-    check_at_least,
-    check_betas,
-    check_fused,
-    decoupled,
-)
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars, decoupled
+from adjoint.optim.options import Options
 
 
 class Adam(FormulaOptimizer):
@@ -31,52 +25,27 @@ class Adam(FormulaOptimizer):
     tensor([ 0.9000, -1.9000], requires_grad=True)
     """
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[Any, Any] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: Any = 0,
-        amsgrad: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-        decoupled_weight_decay: bool = False,
-    ) -> None:
-        name = type(self).__name__
-        check_at_least(name, 0, lr=lr, eps=eps, weight_decay=weight_decay)
-        check_betas(name, betas)
-        check_fused(name, fused, foreach, differentiable)
-        if isinstance(betas[0], float) != isinstance(betas[1], float):
-            raise ValueRangeError(f"{name}(betas={betas}): use two floats or two tensors")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-                "fused": fused,
-                "decoupled_weight_decay": decoupled_weight_decay,
-            },
-        )
+    checks = (
+        (
+            lambda o: isinstance(o["betas"][0], float) == isinstance(o["betas"][1], float),
+            "(betas={betas}): use two floats or two tensors",
+        ),
+    )
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: Any = 0, amsgrad: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+        differentiable: bool = False, fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
+
+    def slots(self, group: Options) -> tuple[str, ...]:
         largest = ("max_exp_avg_sq",) if group["amsgrad"] else ()
         return ("exp_avg", "exp_avg_sq", *largest)
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars
         beta1, beta2 = group["betas"]
         step = step + 1
@@ -115,34 +84,13 @@ class AdamW(Adam):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[Any, Any] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: Any = 1e-2,
-        amsgrad: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        capturable: bool = False,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        super().__init__(
-            params,
-            lr,
-            betas,
-            eps,
-            weight_decay,
-            amsgrad,
-            foreach=foreach,
-            maximize=maximize,
-            capturable=capturable,
-            differentiable=differentiable,
-            fused=fused,
-            decoupled_weight_decay=True,
-        )
+        self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: Any = 1e-2, amsgrad: bool = False, *,
+        maximize: bool = False, foreach: bool | None = None, capturable: bool = False,
+        differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        every = {**locals(), "decoupled_weight_decay": True}
+        super(Adam, self).__init__(params, every)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least, check_betas
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars
+from adjoint.optim.options import Options
 
 
 class Adamax(FormulaOptimizer):
@@ -23,40 +24,16 @@ class Adamax(FormulaOptimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 2e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        *,
-        maximize: bool = False,
-        differentiable: bool = False,
-        capturable: bool = False,
-    ) -> None:
-        check_at_least("Adamax", 0, lr=lr, eps=eps, weight_decay=weight_decay)
-        check_betas("Adamax", betas)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+        self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
+        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def slots(self, group: Options) -> tuple[str, ...]:
         return ("exp_avg", "exp_inf")
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars
         beta1, beta2 = group["betas"]
         step = step + 1

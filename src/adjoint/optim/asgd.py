@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars
+from adjoint.optim.options import Options
 
 
 class ASGD(FormulaOptimizer):
@@ -24,48 +25,25 @@ class ASGD(FormulaOptimizer):
     """
 
     initial_scalars: ClassVar[dict[str, float]] = {"step": 0.0, "eta": 0.0, "mu": 1.0}
+    unchecked = ("alpha",)
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        lambd: float = 1e-4,
-        alpha: float = 0.75,
-        t0: float = 1e6,
-        weight_decay: float = 0,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-        capturable: bool = False,
-    ) -> None:
-        check_at_least("ASGD", 0, lr=lr, weight_decay=weight_decay)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lambd": lambd,
-                "alpha": alpha,
-                "t0": t0,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+        self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
+        t0: float = 1e6, weight_decay: float = 0, foreach: bool | None = None,
+        maximize: bool = False, differentiable: bool = False, capturable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def slots(self, group: Options) -> tuple[str, ...]:
         return ("ax",)
 
-    def initial_scalar(self, name: str, group: dict[str, Any]) -> Any:
+    def initial_scalar(self, name: str, group: Options) -> Any:
         made = super().initial_scalar(name, group)
         if name == "eta" and group:
             made.value[...] = float(group["lr"])
         return made
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         step, eta, mu = scalars
         lr, lambd, step = group["lr"], group["lambd"], step + 1
         next_eta = lr / (1 + lambd * lr * step) ** group["alpha"]

@@ -10,7 +10,7 @@ differentiated, on the stored entries of a sparse gradient, and in a trace (comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import NoneType, SimpleNamespace
 from typing import Any, ClassVar
 
@@ -18,18 +18,20 @@ import numpy as np
 
 from adjoint import ops
 from adjoint.core.dtypes import DEFAULT, float32, float64
-from adjoint.core.errors import DtypeError, GradError, ValueRangeError
+from adjoint.core.errors import DtypeError, GradError
 from adjoint.core.source_lines import caller
 from adjoint.core.state import OFF, changed, current
-from adjoint.optim import pieces
+from adjoint.optim import options, pieces
 from adjoint.optim.loops import apply
 from adjoint.optim.optimizer import Optimizer
+from adjoint.optim.options import Checks, Options
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.nodes import before_write, wrote
 from adjoint.tensor.tensor import Tensor, make
 
 Array = np.ndarray[Any, Any]
 Numbers = dict[str, Any]  # of floats, of tensors where they are differentiated, of None
+Scalars = tuple[Any, ...]  # the scalar state of a parameter: (step,)
 
 
 class FormulaOptimizer(Optimizer):
@@ -41,16 +43,22 @@ class FormulaOptimizer(Optimizer):
     takes_sparse: ClassVar[bool] = False
     state_fades: ClassVar[bool] = False  # True: state also changes where a gradient is 0
     only_sparse: ClassVar[bool] = False
+    unchecked: ClassVar[tuple[str, ...]] = ()  # options that mean something else than elsewhere
+    checks: ClassVar[Checks] = ()  # rules of this optimiser's options alone
+
+    def __init__(self, params: Any, variables: Options) -> None:
+        """`variables` are the `locals()` of the subclass's constructor."""
+        given = options.given(variables)
+        options.check(type(self).__name__, given, self.unchecked, self.checks)
+        super().__init__(params, given)
 
     # -- what a subclass says ------------------------------------------------------------------
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def slots(self, group: Options) -> tuple[str, ...]:
         """The names of the state that has the parameter's shape, in the formula's order."""
         raise NotImplementedError
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[Numbers, tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         """The numbers of the formula, and the next scalar state."""
         raise NotImplementedError
 
@@ -61,11 +69,11 @@ class FormulaOptimizer(Optimizer):
         """
         raise NotImplementedError
 
-    def initial(self, name: str, p: Any, group: dict[str, Any]) -> Any:
+    def initial(self, name: str, p: Any, group: Options) -> Any:
         """The first value of a slot."""
         return ops.zeros_like(p.detach())
 
-    def initial_scalar(self, name: str, group: dict[str, Any]) -> Any:
+    def initial_scalar(self, name: str, group: Options) -> Any:
         """The first value of a scalar state: a tensor of float32, or of float64 by default."""
         dtype = float64 if DEFAULT.dtype is float64 else float32
         return make(np.array(self.initial_scalars[name], dtype.np))
@@ -104,7 +112,7 @@ class FormulaOptimizer(Optimizer):
                     number.value[...] = kept[name]
                     kept[name] = number
 
-    def slot_values(self, p: Any, group: dict[str, Any]) -> list[Any]:
+    def slot_values(self, p: Any, group: Options) -> list[Any]:
         """The tensors of a parameter's slots, made now if there are none yet."""
         names = self.slots(group)
         if not names:
@@ -115,7 +123,7 @@ class FormulaOptimizer(Optimizer):
                 state[name] = self.initial(name, p, group)
         return list(map(state.get, names))
 
-    def scalar_values(self, p: Any, group: dict[str, Any]) -> tuple[Any, ...]:
+    def scalar_values(self, p: Any, group: Options) -> tuple[Any, ...]:
         """The numbers of a parameter's scalar state, made now if there are none yet."""
         if not self.initial_scalars:
             return ()
@@ -125,7 +133,7 @@ class FormulaOptimizer(Optimizer):
                 state[name] = self.initial_scalar(name, group)
         return tuple(map(_number, map(state.get, self.initial_scalars)))
 
-    def keep_scalars(self, p: Any, scalars: tuple[Any, ...]) -> None:
+    def keep_scalars(self, p: Any, scalars: Scalars) -> None:
         """Put the next scalar state in the place of the last."""
         if not scalars:
             return
@@ -139,7 +147,7 @@ class FormulaOptimizer(Optimizer):
             else:
                 kept.value.fill(scalar)
 
-    def common_numbers(self, options: dict[str, Any], scalars: tuple[Any, ...]) -> Any:
+    def common_numbers(self, options: Options, scalars: Scalars) -> Any:
         """The numbers with those that every formula has, and the next scalar state."""
         numbers, after = self.numbers(options, scalars)
         numbers.setdefault("decay", _unless_zero(options.get("weight_decay", 0)))
@@ -148,7 +156,7 @@ class FormulaOptimizer(Optimizer):
         return {k: float(v) if type(v) is int else v for k, v in numbers.items()}, after
 
 
-def decoupled(options: dict[str, Any]) -> Numbers:
+def decoupled(options: Options) -> Numbers:
     """Weight decay as a factor of the parameter instead of a term of the gradient."""
     decay = options["weight_decay"]
     return {"decay": None, "shrink": None if _is_zero(decay) else 1 - options["lr"] * decay}
@@ -157,9 +165,7 @@ def decoupled(options: dict[str, Any]) -> Numbers:
 class _Update:
     """One step of one group."""
 
-    def __init__(
-        self, owner: FormulaOptimizer, group: dict[str, Any], differentiable: bool
-    ) -> None:
+    def __init__(self, owner: FormulaOptimizer, group: Options, differentiable: bool) -> None:
         self.owner, self.group, self.differentiable = owner, group, differentiable
         self.name, self.place = f"{type(owner).__name__}.step", caller()
         self.options = {
@@ -204,21 +210,21 @@ class _Update:
                     f"{p.dtype.name} on {p.device}"
                 )
 
-    def _numbers(self, scalars: tuple[Any, ...]) -> Any:
+    def _numbers(self, scalars: Scalars) -> Any:
         """The numbers for tensors."""
         if scalars not in self.known:
             numbers, after = self.owner.common_numbers(self.options, scalars)
             self.known[scalars] = (SimpleNamespace(**numbers), after)
         return self.known[scalars][0]
 
-    def _kernel(self, scalars: tuple[Any, ...], dtype: Any) -> pieces.Kernel:
+    def _kernel(self, scalars: Scalars, dtype: Any) -> pieces.Kernel:
         found = self.kernels.get((scalars, dtype))
         if found is None:
             found = pieces.Kernel(self.owner.formula, self._numbers(scalars), dtype)
             self.kernels[scalars, dtype] = found
         return found
 
-    def _on_arrays(self, p: Any, grad: Any, slots: list[Any], scalars: tuple[Any, ...]) -> None:
+    def _on_arrays(self, p: Any, grad: Any, slots: list[Any], scalars: Scalars) -> None:
         targets = [p, *slots]
         arrays = [p.value, grad.value, *[s.value for s in slots]]
         if p.value.dtype.kind == "c":
@@ -229,7 +235,7 @@ class _Update:
         for target in targets:
             wrote(target, self.name, self.place)
 
-    def _on_tensors(self, p: Any, grad: Any, slots: list[Any], scalars: tuple[Any, ...]) -> None:
+    def _on_tensors(self, p: Any, grad: Any, slots: list[Any], scalars: Scalars) -> None:
         inputs = [p, grad, *slots]
         if self.differentiable:  # what is written below was saved for backward
             inputs = [t.clone() for t in inputs]
@@ -237,7 +243,7 @@ class _Update:
         for target, value in zip([p, *slots], new, strict=True):
             target.copy_(value)
 
-    def _sparse(self, p: Any, grad: Any, slots: list[Any], scalars: tuple[Any, ...]) -> None:
+    def _sparse(self, p: Any, grad: Any, slots: list[Any], scalars: Scalars) -> None:
         """Update the entries that the gradient stores, and leave the others alone."""
         grad = grad.coalesce()
         index = tuple(grad.indices().array)
@@ -293,29 +299,3 @@ def _is_zero(number: Any) -> bool:
 
 def _unless_zero(number: Any) -> Any:
     return None if _is_zero(number) else number
-
-
-def check_at_least(what: str, least: float, **options: Any) -> None:
-    """Raise unless each option is a number of at least `least`."""
-    for name, value in options.items():
-        if isinstance(value, Tensor) and value.numel() != 1:
-            raise ValueRangeError(
-                f"{what}({name}): a tensor of one element is needed, this one has {value.numel()}"
-            )
-        if not value >= least:
-            raise ValueRangeError(f"{what}({name}={value}): must be at least {least}")
-
-
-def check_betas(what: str, betas: Sequence[Any]) -> None:
-    """Raise unless every beta is in [0, 1)."""
-    for number, beta in enumerate(betas):
-        check_at_least(what, 0, **{f"betas[{number}]": beta})
-        if not beta < 1:
-            raise ValueRangeError(f"{what}(betas={betas}): beta {number} must be less than 1")
-
-
-def check_fused(what: str, fused: Any, foreach: Any, differentiable: bool) -> None:
-    """Raise if two implementations are asked for at once."""
-    if fused and (foreach or differentiable):
-        other = "foreach" if foreach else "differentiable"
-        raise ValueRangeError(f"{what}: fused=True and {other}=True exclude one another")

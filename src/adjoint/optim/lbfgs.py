@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from adjoint import ops
 from adjoint.core.errors import ValueRangeError
-from adjoint.optim.formulas import check_at_least
 from adjoint.optim.optimizer import Optimizer
+from adjoint.optim.options import check_at_least
 from adjoint.tensor.modes import enable_grad, no_grad
 from adjoint.tensor.tensor import Tensor
 

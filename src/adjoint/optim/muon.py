@@ -9,7 +9,8 @@ from adjoint import ops
 from adjoint.core.dtypes import bfloat16
 from adjoint.core.errors import ValueRangeError
 from adjoint.core.shapes import show
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least, decoupled
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars, decoupled
+from adjoint.optim.options import Options
 
 
 class Muon(FormulaOptimizer):
@@ -33,39 +34,25 @@ class Muon(FormulaOptimizer):
     initial_scalars: ClassVar[dict[str, float]] = {}
     elementwise = False
     takes_complex = False
+    unchecked = ("eps",)
+    checks = (
+        (
+            lambda o: o["adjust_lr_fn"] in (None, "original", "match_rms_adamw"),
+            "(adjust_lr_fn={adjust_lr_fn!r}): use 'original' or 'match_rms_adamw'",
+        ),
+        (
+            lambda o: len(o["ns_coefficients"]) == 3 and not o["ns_steps"] >= 100,
+            ": ns_coefficients are three numbers, ns_steps less than 100",
+        ),
+    )
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        weight_decay: float = 0.1,
-        momentum: float = 0.95,
+        self, params: Any, lr: Any = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
         nesterov: bool = True,
-        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
-        eps: float = 1e-7,
-        ns_steps: int = 5,
-        adjust_lr_fn: str | None = None,
-    ) -> None:
-        check_at_least("Muon", 0, lr=lr, momentum=momentum, weight_decay=weight_decay)
-        if adjust_lr_fn not in (None, "original", "match_rms_adamw"):
-            raise ValueRangeError(
-                f"Muon(adjust_lr_fn={adjust_lr_fn!r}): use 'original' or 'match_rms_adamw'"
-            )
-        if len(ns_coefficients) != 3 or ns_steps >= 100:
-            raise ValueRangeError("Muon: ns_coefficients are three numbers, ns_steps less than 100")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "weight_decay": weight_decay,
-                "momentum": momentum,
-                "nesterov": nesterov,
-                "ns_coefficients": ns_coefficients,
-                "eps": eps,
-                "ns_steps": ns_steps,
-                "adjust_lr_fn": adjust_lr_fn,
-            },
-        )
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315), eps: float = 1e-7,
+        ns_steps: int = 5, adjust_lr_fn: str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of matrices."""
@@ -76,12 +63,10 @@ class Muon(FormulaOptimizer):
                     f"Muon: parameters are matrices, one has shape {show(p.shape)}"
                 )
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def slots(self, group: Options) -> tuple[str, ...]:
         return ("momentum_buffer",)
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         return {
             **decoupled(group),
             "lr": group["lr"],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least, check_betas, decoupled
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars, decoupled
+from adjoint.optim.options import Options
 
 
 class RAdam(FormulaOptimizer):
@@ -24,42 +25,17 @@ class RAdam(FormulaOptimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        decoupled_weight_decay: bool = False,
-        *,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        capturable: bool = False,
+        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
         differentiable: bool = False,
-    ) -> None:
-        check_at_least("RAdam", 0, lr=lr, eps=eps, weight_decay=weight_decay)
-        check_betas("RAdam", betas)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "differentiable": differentiable,
-            },
-        )
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def slots(self, group: Options) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars
         beta1, beta2 = group["betas"]
         step = step + 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars
+from adjoint.optim.options import Options
 
 
 class RMSprop(FormulaOptimizer):
@@ -24,44 +25,18 @@ class RMSprop(FormulaOptimizer):
     """
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        weight_decay: float = 0,
-        momentum: float = 0,
-        centered: bool = False,
-        capturable: bool = False,
-        foreach: bool | None = None,
-        maximize: bool = False,
+        self, params: Any, lr: Any = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+        weight_decay: float = 0, momentum: float = 0, centered: bool = False,
+        capturable: bool = False, foreach: bool | None = None, maximize: bool = False,
         differentiable: bool = False,
-    ) -> None:
-        check_at_least("RMSprop", 0, lr=lr, eps=eps, weight_decay=weight_decay)
-        check_at_least("RMSprop", 0, momentum=momentum, alpha=alpha)
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "alpha": alpha,
-                "eps": eps,
-                "centered": centered,
-                "weight_decay": weight_decay,
-                "capturable": capturable,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-            },
-        )
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def slots(self, group: Options) -> tuple[str, ...]:
         more = {"momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
         return ("square_avg", *[name for name, wanted in more.items() if wanted])
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars
         return {
             "lr": group["lr"],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core.errors import ValueRangeError
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars
+from adjoint.optim.options import Options
 
 
 class Rprop(FormulaOptimizer):
@@ -26,46 +26,30 @@ class Rprop(FormulaOptimizer):
     tensor([ 0.9000, -1.9000], requires_grad=True)
     """
 
-    def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-2,
-        etas: tuple[float, float] = (0.5, 1.2),
-        step_sizes: tuple[float, float] = (1e-6, 50),
-        *,
-        capturable: bool = False,
-        foreach: bool | None = None,
-        maximize: bool = False,
-        differentiable: bool = False,
-    ) -> None:
-        check_at_least("Rprop", 0, lr=lr)
-        if not 0 < etas[0] < 1 < etas[1]:
-            raise ValueRangeError(f"Rprop(etas={etas}): must be below 1 and above 1, got {etas}")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "etas": etas,
-                "step_sizes": step_sizes,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
-        )
+    checks = (
+        (
+            lambda o: 0 < o["etas"][0] < 1 < o["etas"][1],
+            "(etas={etas}): must be below 1 and above 1, got {etas}",
+        ),
+    )
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def __init__(
+        self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50), *, capturable: bool = False,
+        foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
+
+    def slots(self, group: Options) -> tuple[str, ...]:
         return ("prev", "step_size")
 
-    def initial(self, name: str, p: Any, group: dict[str, Any]) -> Any:
+    def initial(self, name: str, p: Any, group: Options) -> Any:
         if name == "prev":
             return super().initial(name, p, group)
         lr = float(group["lr"])
         return ops.full_like(p.detach(), complex(lr, lr) if p.is_complex() else lr)
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars
         (less, more), (least, most) = group["etas"], group["step_sizes"]
         return {"less": less, "more": more, "least": least, "most": most}, (step + 1,)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from adjoint.core.errors import ValueRangeError
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least, check_fused
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars
+from adjoint.optim.options import Options
 
 
 class SGD(FormulaOptimizer):
@@ -28,50 +28,28 @@ class SGD(FormulaOptimizer):
     initial_scalars: ClassVar[dict[str, float]] = {}
     takes_sparse = True
     state_fades = True
+    checks = (
+        (
+            lambda o: not (o["nesterov"] and (o["momentum"] <= 0 or o["dampening"] != 0)),
+            "(nesterov=True): needs momentum, and no dampening",
+        ),
+    )
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        momentum: float = 0,
-        dampening: float = 0,
-        weight_decay: Any = 0,
-        nesterov: bool = False,
-        *,
-        maximize: bool = False,
-        foreach: bool | None = None,
-        differentiable: bool = False,
-        fused: bool | None = None,
-    ) -> None:
-        check_at_least("SGD", 0, lr=lr, momentum=momentum, weight_decay=weight_decay)
-        check_fused("SGD", fused, foreach, differentiable)
-        if nesterov and (momentum <= 0 or dampening != 0):
-            raise ValueRangeError("SGD(nesterov=True): needs momentum, and no dampening")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-                "foreach": foreach,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
-        )
+        self, params: Any, lr: Any = 1e-3, momentum: float = 0, dampening: float = 0,
+        weight_decay: Any = 0, nesterov: bool = False, *, maximize: bool = False,
+        foreach: bool | None = None, differentiable: bool = False, fused: bool | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def slots(self, group: Options) -> tuple[str, ...]:
         return ("momentum_buffer",) if group["momentum"] != 0 else ()
 
-    def scalar_values(self, p: Any, group: dict[str, Any]) -> tuple[Any, ...]:
+    def scalar_values(self, p: Any, group: Options) -> tuple[Any, ...]:
         """Whether this is the parameter's first step: dampening begins with the second."""
         return (self.state.get(p, {}).get("momentum_buffer") is None,)
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (first,) = scalars
         return {
             "lr": group["lr"],

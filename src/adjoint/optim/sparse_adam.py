@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.core.errors import ValueRangeError
-from adjoint.optim.formulas import FormulaOptimizer, check_at_least, check_betas
+from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars
+from adjoint.optim.options import Options
 
 
 class SparseAdam(FormulaOptimizer):
@@ -23,28 +24,18 @@ class SparseAdam(FormulaOptimizer):
     """
 
     takes_sparse = only_sparse = True
+    checks = (
+        (
+            lambda o: o["lr"] != 0 and o["eps"] != 0,
+            "(lr={lr}, eps={eps}): both must be more than 0",
+        ),
+    )
 
     def __init__(
-        self,
-        params: Any,
-        lr: Any = 1e-3,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-8,
-        maximize: bool = False,
-    ) -> None:
-        check_at_least("SparseAdam", 0, lr=lr, eps=eps)
-        check_betas("SparseAdam", betas)
-        if lr == 0 or eps == 0:
-            raise ValueRangeError(f"SparseAdam(lr={lr}, eps={eps}): both must be more than 0")
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "maximize": maximize,
-            },
-        )
+        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8, maximize: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, locals())
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of dense real parameters."""
@@ -56,15 +47,13 @@ class SparseAdam(FormulaOptimizer):
                     f"SparseAdam: parameters are dense and real, got a {kind} one"
                 )
 
-    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+    def slots(self, group: Options) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
 
-    def initial_scalar(self, name: str, group: dict[str, Any]) -> Any:
+    def initial_scalar(self, name: str, group: Options) -> Any:
         return 0  # a plain number, as in PyTorch
 
-    def numbers(
-        self, group: dict[str, Any], scalars: tuple[Any, ...]
-    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+    def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars
         beta1, beta2 = group["betas"]
         step = step + 1

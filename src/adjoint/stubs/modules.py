@@ -22,6 +22,7 @@ from typing import Any
 from adjoint.core.importing import imported
 from adjoint.core.records import structure
 from adjoint.doors.numpy.ufuncs import Ufunc
+from adjoint.nn.modules.made import class_definition
 from adjoint.ops.operator import Operator, Packet, exists, packet
 from adjoint.ops.signatures import MAY_BE_LEFT_OUT, Annotation
 from adjoint.stubs import operators
@@ -250,12 +251,29 @@ class _Writer:
             made.lines.append(f"{name} = {value.__qualname__}")  # Tensor.is_complex
         elif isinstance(value, (FunctionType, MethodType)) and _is_ours(value):
             made.add_function(name, value)
+        elif isinstance(value, type) and (node := class_definition(value)) is not None:
+            self._made_class(value, node)
         elif callable(value) and not isinstance(value, type) and not _is_ours(value):
             made.imports["Any"] = "from typing import Any"
             made.imports["Callable"] = "from collections.abc import Callable"
             made.lines.append(f"{name}: Callable[..., Any]")
         else:
             made.lines.append(f"{name}: {self._type_of(value)}")
+
+    def _made_class(self, value: type, node: ast.ClassDef) -> None:
+        """Add a class that was made from a row of a table, after its base."""
+        (base,) = value.__bases__
+        if base.__module__ != value.__module__:
+            self.made.imports[base.__name__] = _from(base.__module__, base.__name__, base.__name__)
+        elif base.__name__ not in self.bound:
+            self._value(base.__name__, base)
+        for method in (n for n in node.body if isinstance(n, ast.FunctionDef)):
+            for used in _names_in_annotations(method):
+                for line in _import_of(used, getattr(value, method.name)):
+                    here = f"from {self.module.__name__} import"  # an alias, a word of all files
+                    line = line.replace(here, f"from {class_definition.__module__} import")
+                    self.made.imports.setdefault(used, line)
+        self.made.lines += [*definition(node), ""]
 
     def _type_of(self, value: Any) -> str:
         kind = type(value)

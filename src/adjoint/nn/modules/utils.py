@@ -13,11 +13,16 @@ from adjoint.nn.parameter import Parameter
 from adjoint.tensor.tensor import Tensor
 
 
+def each(n: int, x: Any) -> tuple[Any, ...]:
+    """A number for each of n dimensions, of one for all; several stay as they are."""
+    return tuple(x) if isinstance(x, Iterable) else (x,) * n
+
+
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
     """A function that makes n equal numbers of one; several stay as they are."""
 
     def parse(x: Any) -> tuple[Any, ...]:
-        return tuple(x) if isinstance(x, Iterable) else (x,) * n
+        return each(n, x)
 
     parse.__name__ = name
     return parse

@@ -1,0 +1,252 @@
+"""Modules that are one function: classes made from the rows of doors/torch/modules.txt.
+
+The head of the table explains the rows. A class is made when somebody first asks for it: its Python
+text is compiled with the names of the file in nn/modules that is its home, where pickles, type
+hints and errors look for it. A traceback through it shows its row.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from adjoint import doors
+from adjoint.absent import absent
+from adjoint.core.errors import ArgumentError, ValueRangeError
+from adjoint.core.records import record
+from adjoint.core.threads import lock
+from adjoint.nn import functional
+from adjoint.nn.modules.module import Module
+from adjoint.nn.modules.utils import each
+from adjoint.tensor.tensor import Tensor
+
+_FOLDER = os.path.join(os.path.dirname(doors.__file__), "torch")
+TABLE = os.path.join(_FOLDER, "modules.txt")
+EXAMPLES = os.path.join(_FOLDER, "examples", "modules.txt")
+Sizes = int | Sequence[int]
+# The words of all rows; a file has those of its own rows.
+WORDS: Mapping[str, Any] = {
+    "Any": Any,
+    "ArgumentError": ArgumentError,
+    "Callable": Callable,
+    "Module": Module,
+    "Sequence": Sequence,
+    "Sizes": Sizes,
+    "Tensor": Tensor,
+    "ValueRangeError": ValueRangeError,
+    "each": each,
+    "functional": functional,
+}
+_CLASS = re.compile(r"_?[A-Z]\w*")
+_TEXTS = (ast.JoinedStr, ast.Constant, ast.IfExp)  # a statement that is one is the extra_repr
+_making = lock()
+
+
+def door(
+    module: dict[str, Any], *own: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` and `__all__` of a file of modules: those of its section of the
+    table, and its `own`.
+    """
+    rows = doors.read(TABLE)[module["__name__"].rpartition(".")[2]]
+    public = sorted([*own, *(name for name in rows if not name.startswith("_"))])
+    module.update((name, word) for name, word in WORDS.items() if name not in module)
+
+    def find(name: str) -> Any:
+        if name not in rows:
+            raise absent(module["__name__"], name, public)
+        with _making:  # two threads get the same class
+            if name not in module:
+                row = _row(rows[name])
+                if row.base not in module:
+                    find(row.base)
+                module[name] = row.made(module)
+        return module[name]
+
+    return find, public.copy, public
+
+
+def class_definition(value: type) -> ast.ClassDef | None:
+    """The Python text of a class that was made from a row, for its stub; None of another class."""
+    rows = doors.read(TABLE).get(value.__module__.rpartition(".")[2], {})
+    if value.__name__ not in rows:
+        return None
+    text = _row(rows[value.__name__]).source(vars(inspect.getmodule(value)))
+    return next(n for n in ast.parse(text).body if isinstance(n, ast.ClassDef))
+
+
+@record
+class Row:
+    """One class of the table."""
+
+    name: str  # "LPPool2d"
+    base: str  # "_LPPoolNd"
+    arguments: ast.arguments | None  # norm_type: float, kernel_size: Sizes; None: those of the base
+    inputs: ast.arguments  # input
+    returns: str  # "Tensor"
+    call: ast.expr | None  # lp_pool2d(input, float(norm_type), kernel_size); None: that of the base
+    statements: list[ast.stmt]  # norm_type != 0 or "(norm_type=0): there is no such norm."
+    text: ast.expr | None  # f"{norm_type}"
+    line: int  # 235
+
+    def made(self, words: dict[str, Any]) -> Any:
+        """The class; the names in its text are `words`, the globals of its home."""
+        tree = ast.parse(self.source(words))
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.stmt, ast.expr, ast.arg, ast.keyword)):
+                node.lineno = node.end_lineno = self.line
+        defined: dict[str, Any] = {}
+        exec(compile(tree, TABLE, "exec", dont_inherit=True), words, defined)
+        made = defined[self.name]
+        made.__doc__ = _documentation(self.name)
+        return made
+
+    def source(self, words: Mapping[str, Any]) -> str:
+        """The text of the class."""
+        lines = ["from __future__ import annotations", f"class {self.name}({self.base}):"]
+        if self.arguments is not None:
+            lines += self._constructor(self.arguments, words[self.base])
+        if self.call is not None:
+            call = _Attributes({a.arg for a in self.inputs.args}, words).visit(self.call)
+            lines.append(f"    def forward({ast.unparse(self.inputs)}) -> {self.returns}:")
+            lines.append(f"        return {ast.unparse(call)}")
+        if shown := self._shown(words):
+            lines += ["    def extra_repr(self) -> str:", f"        return {shown}"]
+        return "\n".join(lines)
+
+    def _constructor(self, arguments: ast.arguments, base: Any) -> Iterator[str]:
+        """The lines of `__init__`, and the types of buffers before it."""
+        types = {a.arg: a.annotation for a in (*arguments.args[1:], *arguments.kwonlyargs)}
+        lines: list[str] = []
+        for statement in self.statements:
+            if isinstance(statement, ast.Delete):
+                types = {n: t for n, t in types.items() if n not in _names(statement.targets)}
+                continue
+            if isinstance(statement, ast.Assign):
+                types |= dict.fromkeys(_names(statement.targets))
+            lines.append(_checked(statement))
+        passed = types.keys() & inspect.signature(base.__init__).parameters.keys()
+        lines.append(f"super().__init__({', '.join(f'{n}={n}' for n in types if n in passed)})")
+        for name, kind in types.items():
+            annotation = f": {ast.unparse(kind)}" if kind is not None else ""
+            if annotation.startswith(": Tensor") and name not in passed:
+                yield f"    {name}: Tensor"
+                lines.append(f"self.register_buffer({name!r}, {name})")
+            elif name not in passed:
+                lines.append(f"self.{name}{annotation} = {name}")
+        yield f"    def __init__({ast.unparse(arguments)}) -> None:"
+        yield from (f"        {line}" for part in lines for line in part.split("\n"))
+
+    def _shown(self, words: Mapping[str, Any]) -> str:
+        """The expression of the module's extra_repr; "" if that of the base holds."""
+        if self.text is not None:
+            return ast.unparse(_Attributes({"self"}, words).visit(self.text))
+        if self.arguments is None or self.base != "Module":
+            return ""
+        gone = {n for s in self.statements if isinstance(s, ast.Delete) for n in _names(s.targets)}
+        names = [a.arg for a in self.arguments.args[1:] if a.arg not in gone]
+        parts = [f'f"{name}={{self.{name}}}"' for name in names if name != "inplace"]
+        if "inplace" in names:
+            parts.append('*["inplace=True"] * bool(self.inplace)')
+        return f'", ".join([{", ".join(parts)}])'
+
+
+class _Attributes(ast.NodeTransformer):
+    """Names that are no inputs as attributes of the module, names that are called as functions of
+    the file, of Python or of `functional`.
+    """
+
+    def __init__(self, inputs: set[str], words: Mapping[str, Any]) -> None:
+        self.inputs, self.words = inputs, words
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return node if node.id in self.inputs else ast.Attribute(ast.Name("self"), node.id)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        function = node.func
+        if not isinstance(function, ast.Name):
+            function = self.visit(function)
+        elif function.id not in self.words and not hasattr(builtins, function.id):
+            function = ast.Attribute(ast.Name("functional"), function.id)
+        keywords = [ast.keyword(k.arg, self.visit(k.value)) for k in node.keywords]
+        return ast.Call(function, [self.visit(a) for a in node.args], keywords)
+
+
+def _names(targets: list[ast.expr]) -> list[str]:
+    return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+
+
+def _checked(statement: ast.stmt) -> str:
+    """A statement of a constructor; `condition or message` as a condition that raises."""
+    value = _value(statement)
+    if not isinstance(value, ast.BoolOp):
+        return ast.unparse(statement)
+    *conditions, said = value.values
+    error: ast.expr = ast.Name("ValueRangeError")
+    if isinstance(said, ast.Call):
+        error, said = said.func, said.args[0]
+    condition = " or ".join(f"({ast.unparse(c)})" for c in conditions)
+    message = f"type(self).__name__ + {ast.unparse(said)}"
+    return f"if not ({condition}):\n    raise {ast.unparse(error)}({message})"
+
+
+def _value(statement: ast.stmt) -> ast.expr | None:
+    return statement.value if isinstance(statement, ast.Expr) else None
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def _row(given: doors.DoorRow) -> Row:
+    """The parts of a row."""
+    numbered = f"({given.signature or ''})\n{given.expression}".replace("{N}", given.name[-2])
+    signature, _, expression = numbered.partition("\n")
+    groups = signature[1:-1].split(")(")
+    base = groups.pop(0) if _CLASS.fullmatch(groups[0]) else "Module"
+    constructor = groups.pop(0) if groups and ":" in groups[0] else None
+    inputs = _arguments(next(iter(groups), "") or "input")
+    for argument in inputs.args[1:]:
+        argument.annotation = argument.annotation or ast.Name("Tensor")
+    call, *body = ast.parse(expression or "...").body
+    texts = [s for s in body if isinstance(_value(s), _TEXTS)]
+    return Row(
+        given.name,
+        base,
+        None if constructor is None else _arguments(constructor),
+        inputs,
+        given.returns,
+        None if expression.startswith("...") or not expression else _value(call),
+        [s for s in body if s not in texts],
+        _value(texts[0]) if texts else None,
+        given.line,
+    )
+
+
+def _arguments(text: str) -> ast.arguments:
+    """The arguments of a method, self among them."""
+    (found,) = ast.parse(f"def method(self, {text}): ...").body
+    assert isinstance(found, ast.FunctionDef)
+    return found.args
+
+
+def _documentation(name: str) -> str | None:
+    """The docstring of a class: a sentence, more text perhaps, and an example."""
+    start = _examples().find(f"\n\n{name}: ")
+    if start < 0:
+        return None
+    block = _examples()[start + len(name) + 4 :].partition("\n\n")[0]
+    text, shown, example = block.partition("\n>>> ")
+    text = text.replace("\n", "\n\n", 1)  # the sentence is a paragraph
+    return f"{text}\n\n>>> import adjoint as ad\n>>> {example}\n" if shown else text
+
+
+@cache
+def _examples() -> str:
+    with open(EXAMPLES, encoding="utf-8") as file:
+        return f"\n\n{file.read().strip()}\n\n"
