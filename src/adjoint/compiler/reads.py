@@ -226,7 +226,7 @@ class _Looks:
         )  # fmt: skip
 
     def state_of(self, f: types.FunctionType, name: str) -> None:
-        """Test that an attribute of a function is unchanged; of the compiled one, its defaults only."""
+        """Test that an attribute of a function is unchanged; of the compiled one, defaults only."""
         value = getattr(f, name)
         if f is not self.root or (value is not None and name != "__code__"):
             self.test(f"{{0}}.{name} is {{1}}", f, value)
