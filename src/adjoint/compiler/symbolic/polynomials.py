@@ -2,9 +2,9 @@
 
 A function is traced for a few sizes. Its graphs must be equal except for numbers. Each number must
 be a polynomial of the sizes and of their quotients by whole numbers (⌊n / 2⌋), or a real number
-that depends on a size (1/n, √n); it becomes a `SymbolicSize` or a `Real` of the merged graph. A graph of
-other sizes is the merged one if its numbers are the values of the polynomials, which is checked
-before a program is used for them.
+that depends on a size (1/n, √n); it becomes a `SymbolicSize` or a `Real` of the merged graph. A
+graph of other sizes is the merged one if its numbers are the values of the polynomials, which is
+checked before a program is used for them.
 """
 
 from __future__ import annotations
