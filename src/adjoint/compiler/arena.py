@@ -37,7 +37,7 @@ class ProgramLayout:
 
     plan: Plan
     steps: list[Nest | Step | Sweep]
-    kernels: dict[int, LoopProgram] = field(default_factory=dict)  # of the nests, by step number
+    programs: dict[int, LoopProgram] = field(default_factory=dict)  # of the nests, by step number
     versions: dict[int, list[Version]] = field(default_factory=dict)  # for some sizes only
     offsets: dict[Value, int] = field(default_factory=dict)  # in the arena, in bytes
     inner: dict[int, dict[str, ProgramLayout]] = field(default_factory=dict)  # of regions, by step
@@ -48,7 +48,7 @@ class ProgramLayout:
     @cached_property
     def largest(self) -> Any:
         """The work of the largest step."""
-        nests = [k.work for k in self.kernels.values() if k.divisible]
+        nests = [k.work for k in self.programs.values() if k.divisible]
         calls = [routine_calls.flops(s) for s in self.steps if isinstance(s, RoutineCall)]
         sweeps = [s.work for s in self.steps if isinstance(s, Sweep)]
         return max([0, *nests, *calls, *sweeps], key=int)
@@ -77,21 +77,22 @@ def _with_loop_programs(plan: Plan, names: Iterator[int]) -> ProgramLayout:
     """The steps of a plan and of the plans inside it, with the loop programs of their nests."""
     found: Steps = []
     for step in nested(plan):
-        made = isinstance(step, Nest)
-        found.append((step, shaping.kernel(plan, step, f"nest{next(names)}") if made else None))
+        is_nest = isinstance(step, Nest)
+        made = shaping.loop_program(plan, step, f"nest{next(names)}") if is_nest else None
+        found.append((step, made))
     joined = swept(plan, found)
     layout = ProgramLayout(plan, [step for step, _ in joined])
-    for number, (step, kernel) in enumerate(joined):
+    for number, (step, program) in enumerate(joined):
         for value in (*writes(step), *reads(step)):
             layout.last[value] = number
         if isinstance(step, Nested):
             layout.inner[number] = {
                 name: _with_loop_programs(p, names) for name, p in step.plans.items()
             }
-        elif kernel is not None:
+        elif program is not None:
             assert isinstance(step, Nest)
-            general, others = shaping.versions(plan, step, kernel)
-            layout.kernels[number], layout.versions[number] = general, others
+            general, others = shaping.versions(plan, step, program)
+            layout.programs[number], layout.versions[number] = general, others
     for operand in plan.outputs:
         if isinstance(operand, Operand):
             layout.last[operand.value] = len(layout.steps)
@@ -106,9 +107,9 @@ def arrange(layout: ProgramLayout, elsewhere: set[Value], sizes: Sizes = ()) -> 
         room = 0
         for inner in layout.inner.get(number, {}).values():
             room += arrange(inner, elsewhere, sizes).size
-        if number in layout.kernels:
-            made = [layout.kernels[number], *(v.kernel for v in layout.versions[number])]
-            room = max(scratch(kernel, sizes) for kernel in made)
+        if number in layout.programs:
+            made = [layout.programs[number], *(v.program for v in layout.versions[number])]
+            room = max(scratch(program, sizes) for program in made)
         if isinstance(step, Sweep):
             room = THREADS * step.room
         layout.starts[number] = arena.take(room, number, number)
@@ -120,13 +121,13 @@ def arrange(layout: ProgramLayout, elsewhere: set[Value], sizes: Sizes = ()) -> 
     return layout
 
 
-def scratch(kernel: LoopProgram, sizes: Sizes) -> int:
+def scratch(program: LoopProgram, sizes: Sizes) -> int:
     """The bytes of scratch arrays of symbolic size that the threads of a loop program need."""
-    if not kernel.scratch:
+    if not program.scratch:
         return 0
-    partial = int(at(kernel.partial, sizes) if sizes else kernel.partial)
-    threads = THREADS if kernel.divisible and partial <= shaping.MOST_PARTIAL else 1
-    return threads * 8 * int(at(kernel.scratch, sizes) if sizes else kernel.scratch)
+    partial = int(at(program.partial, sizes) if sizes else program.partial)
+    threads = THREADS if program.divisible and partial <= shaping.MOST_PARTIAL else 1
+    return threads * 8 * int(at(program.scratch, sizes) if sizes else program.scratch)
 
 
 def verify(layout: ProgramLayout) -> ProgramLayout:

@@ -582,11 +582,11 @@ def _along(shape: Shape, dim: int, index: Value) -> Address | None:
     return Address(shape, tuple(dims), index.shape, 0, len(shape), wraps=False)
 
 
-# -- libraries ------------------------------------------------------------------------------------
+# -- routines -------------------------------------------------------------------------------------
 
 
 def _routine(node: Node) -> RoutineDefinition | None:
-    return _library_of_floats(node) or _ours(node)
+    return _routine_of_floats(node) or _ours(node)
 
 
 def _ours(node: Node) -> RoutineDefinition | None:
@@ -594,7 +594,7 @@ def _ours(node: Node) -> RoutineDefinition | None:
     return None if found is None else RoutineDefinition(found.name, found)
 
 
-def _library_of_floats(node: Node) -> RoutineDefinition | None:
+def _routine_of_floats(node: Node) -> RoutineDefinition | None:
     floats = ("float32", "float64")
     if (
         node.outputs[0].dtype.name not in floats

@@ -472,14 +472,14 @@ def may_repeat(loop: ForLoop) -> bool:
 # -- verification ---------------------------------------------------------------------------------
 
 
-def verify(kernel: LoopProgram) -> LoopProgram:
+def verify(program: LoopProgram) -> LoopProgram:
     """Return a loop program if it is sound; raise otherwise. For tests.
 
     Every variable is set before it is read, every position uses variables of enclosing loops only,
     and, for known sizes, every place is inside its memory.
     """
-    _Verifier(kernel.turned).block(kernel.body, {}, set())
-    return kernel
+    _Verifier(program.turned).block(program.body, {}, set())
+    return program
 
 
 class _Verifier:

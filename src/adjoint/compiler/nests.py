@@ -168,7 +168,7 @@ def _common(nest: Nest, member: Member, most_near: int) -> Shape:
     )
     if not linked and not shared:
         return ()
-    near = linked and all(nbytes(v) <= _NEAR for v in linked)
+    near = linked and all(example_bytes(v) <= _NEAR for v in linked)
     most = most_near if near else _MOST
     if sum(m.statements for m in nest.members) + member.statements > most:
         return ()
@@ -211,7 +211,7 @@ def _in_rows(
     rows = math.prod(space[:count])
     values = {v for m in (*nest.members, member) for v in m.writes}
     used = {v for m in (*nest.members, member) for v in m.reads}
-    room = sum(map(nbytes, values & used))
+    room = sum(map(example_bytes, values & used))
     return room <= _LOCAL * int(rows)
 
 
@@ -240,7 +240,7 @@ def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:
             ]
 
 
-def nbytes(value: Value) -> int:
+def example_bytes(value: Value) -> int:
     """The bytes of a value, for the sizes of the example."""
     return int(math.prod(value.shape)) * value.dtype.itemsize
 

@@ -379,9 +379,9 @@ def _graph_at(graph: Graph, sizes: tuple[int, ...]) -> Graph:
 
 def _work(layout: ProgramLayout, sizes: tuple[int, ...]) -> float:
     """The work of a program in additions; infinite if a step is not a loop."""
-    if any(number not in layout.kernels for number in range(len(layout.steps))):
+    if any(number not in layout.programs for number in range(len(layout.steps))):
         return math.inf
-    return sum(int(at(k.work, sizes) if sizes else k.work) for k in layout.kernels.values())
+    return sum(int(at(k.work, sizes) if sizes else k.work) for k in layout.programs.values())
 
 
 def _is_of_table(node: Node) -> bool:

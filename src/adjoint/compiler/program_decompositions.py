@@ -6,6 +6,7 @@ of a row. A row names one by the column `routine`.
 """
 
 # A capital is a matrix here, not a constant.
+# pyright: reportConstantRedefinition=false
 
 from __future__ import annotations
 

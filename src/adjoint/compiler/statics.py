@@ -94,7 +94,7 @@ def _static(where: Any, value: Any) -> Static:
 
 def _check_numbers(function: Callable[..., Any], numbers: set[int], count: int) -> None:
     """Refuse positions at which the function has no argument."""
-    parameters = _parameters(function)
+    parameters = parameters_of(function)
     if not parameters or any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return
     for number in numbers:
@@ -108,18 +108,18 @@ def _check_numbers(function: Callable[..., Any], numbers: set[int], count: int) 
 def _positional(function: Callable[..., Any]) -> list[str]:
     """The names of the arguments that may be given by position."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in _parameters(function) if p.kind in kinds]
+    return [p.name for p in parameters_of(function) if p.kind in kinds]
 
 
 def _all_names(function: Callable[..., Any]) -> list[str]:
     """The names of all arguments; [] if any name is accepted, or if the names are unknown."""
-    parameters = _parameters(function)
+    parameters = parameters_of(function)
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return []
     return [p.name for p in parameters]
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -47,7 +47,7 @@ class Sweep:
 
     rows: Any
     steps: list[Nest | RoutineCall]
-    kernels: dict[int, LoopProgram] = field(default_factory=dict)  # of its nests
+    programs: dict[int, LoopProgram] = field(default_factory=dict)  # of its nests
     local: dict[Value, RowShape] = field(default_factory=dict)  # values stored for one block only
     sums: list[Value] = field(default_factory=list)  # products that sum over all rows
 
@@ -74,8 +74,8 @@ class Sweep:
             found[value] = self.block * rows.elements * value.dtype.itemsize
         for value in self.sums:
             found[value] = math.prod(value.shape) * value.dtype.itemsize
-        for number, kernel in self.kernels.items():
-            found[number] = 2 * 8 * kernel.partial
+        for number, program in self.programs.items():
+            found[number] = 2 * 8 * program.partial
         return {what: -(-size // 64) * 64 for what, size in found.items()}
 
     @property
@@ -93,7 +93,7 @@ class Sweep:
     def work(self) -> Any:
         """An estimate of the additions."""
         calls = sum(routine_calls.flops(s) for s in self.steps if isinstance(s, RoutineCall))
-        return calls + sum(k.work for k in self.kernels.values())
+        return calls + sum(k.work for k in self.programs.values())
 
 
 def turned(operand: Operand, dim: int, rows: RowShape, width: int) -> Operand:
@@ -123,11 +123,11 @@ def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, LoopProgr
     """The steps of a plan, with the steps that gain by it joined in sweeps."""
     found: list[tuple[Nest | Step | Sweep, LoopProgram | None]] = []
     while steps:
-        (step, kernel), *rest = steps
-        rows = _rows_to_sweep(step, kernel)
+        (step, program), *rest = steps
+        rows = _rows_to_sweep(step, program)
         drawn = None if rows is None else _Drawing(plan, rows).draw(steps)
         if drawn is None:
-            found.append((step, kernel))
+            found.append((step, program))
             steps = rest
         else:
             before, sweep, steps = drawn
@@ -135,9 +135,9 @@ def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, LoopProgr
     return found
 
 
-def _rows_to_sweep(step: Nest | Step, kernel: LoopProgram | None) -> Any:
+def _rows_to_sweep(step: Nest | Step, program: LoopProgram | None) -> Any:
     """The rows of a sweep that would begin with this step; None if it cannot begin one."""
-    if isinstance(step, Nest) and kernel is not None:
+    if isinstance(step, Nest) and program is not None:
         rows = step.outer[0] if step.outer else 1
         made = [v for m in step.members for v in m.writes if v not in step.local]
         size = sum(int(math.prod(v.shape)) * v.dtype.itemsize for v in made)
@@ -175,33 +175,33 @@ class _Drawing:
         """The steps before the sweep, the sweep, and the steps after it; None if no sweep pays."""
         before: Steps = []
         after: Steps = []
-        for number, (step, kernel) in enumerate(steps):
+        for number, (step, program) in enumerate(steps):
             if isinstance(step, (Callback, Nested)):
                 after += steps[number:]
                 break
             asked = set(reads(step))
-            if asked & (self.later | self.totals) or not self._joins(step, kernel, asked):
+            if asked & (self.later | self.totals) or not self._joins(step, program, asked):
                 if not number:
                     return None
                 waits = asked & (self.later | self.totals | self.made.keys())
-                (after if waits else before).append((step, kernel))
+                (after if waits else before).append((step, program))
                 self.later |= set(writes(step)) if waits else set()
         self._find_local(after)
         return (before, self.sweep, after) if self._pays() and self._turns() else None
 
-    def _joins(self, step: Nest | Step, kernel: LoopProgram | None, asked: set[Value]) -> bool:
+    def _joins(self, step: Nest | Step, program: LoopProgram | None, asked: set[Value]) -> bool:
         """Add a step to the sweep if it can run block by block; return whether it does."""
         if self.sweep.steps and not asked & self.made.keys():
             return False
-        if isinstance(step, Nest) and kernel is not None:
-            return self._joins_nest(step, kernel)
+        if isinstance(step, Nest) and program is not None:
+            return self._joins_nest(step, program)
         return _is_product(step) and self._joins_call(step)
 
-    def _joins_nest(self, nest: Nest, kernel: LoopProgram) -> bool:
+    def _joins_nest(self, nest: Nest, program: LoopProgram) -> bool:
         depth = _leading(nest.outer, self.rows)
         if depth < 1 or any(m.sequential for m in nest.members):
             return False
-        if kernel.scratch or is_open(kernel.partial):
+        if program.scratch or is_open(program.partial):
             return False
         made: dict[Value, RowShape] = {}
         for member in nest.members:
@@ -217,7 +217,7 @@ class _Drawing:
             places += member.writes.items()
             if any(not _stays(a, member, depth, known[v]) for v, a in places if v in known):
                 return False
-        self.sweep.kernels[len(self.sweep.steps)] = kernel
+        self.sweep.programs[len(self.sweep.steps)] = program
         self.sweep.steps.append(replace(nest, outer=nest.outer[:depth]))
         self.made |= made
         self.totals |= {v for v in writes(nest) if v not in made}
@@ -275,16 +275,16 @@ class _Drawing:
     def _turns(self) -> bool:
         """Make loop programs that run over transposed blocks; return whether all nests have one."""
         there = shaping.Turned(self.sweep.local, self.sweep.block)
-        for number, kernel in self.sweep.kernels.items():
+        for number, program in self.sweep.programs.items():
             nest = self.sweep.steps[number]
             assert isinstance(nest, Nest)
             try:
-                made = shaping.kernel(self.plan, nest, kernel.name, there)
+                made = shaping.loop_program(self.plan, nest, program.name, there)
             except shaping.NotTurned:
                 return False
             if not made.divisible or made.scratch:
                 return False
-            self.sweep.kernels[number] = made
+            self.sweep.programs[number] = made
         return True
 
 

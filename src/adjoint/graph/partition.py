@@ -17,6 +17,7 @@ from adjoint.core.errors import ArgumentError
 from adjoint.core.source_lines import warn
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
+from adjoint.graph.statistics import size
 
 _INFINITE = math.inf
 
@@ -62,7 +63,7 @@ class Cut:
         smallest: list[Value] = []
         for mode in ("nothing", "auto", "everything"):
             kept = self.kept_values(keepable, mode)
-            temporaries = sum(size_of(v) for v in kept if v not in self.inputs)
+            temporaries = sum(size(v.type) for v in kept if v not in self.inputs)
             if temporaries <= limit:
                 return kept
             smallest = kept
@@ -70,11 +71,6 @@ class Cut:
             f"differentiate: recompute={limit} bytes cannot be kept; {temporaries} bytes are needed"
         )
         return smallest
-
-
-def size_of(value: Value) -> int:
-    """The bytes of a value."""
-    return math.prod(value.shape) * value.dtype.itemsize
 
 
 def _required(
@@ -242,10 +238,9 @@ def _minimum_cut(
         found = entry.get(value)
         if found is None:
             found = entry[value] = flow.vertex()
-            size = 1.0 if value in alive else max(float(size_of(value)), 1.0) + 1.0
-            flow.edge(
-                found, flow.vertex(), size if value in keepable or value in alive else _INFINITE
-            )
+            cost = 1.0 if value in alive else max(float(size(value.type)), 1.0) + 1.0
+            can_cut = value in keepable or value in alive
+            flow.edge(found, flow.vertex(), cost if can_cut else _INFINITE)
         return found
 
     stack, seen = list(required), set(required)

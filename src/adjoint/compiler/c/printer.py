@@ -51,45 +51,45 @@ _OWN = {
 }  # fmt: skip
 
 
-def printed(kernel: LoopProgram, name: str, sizes: Sequence[str] = ()) -> str:
+def printed(program: LoopProgram, name: str, sizes: Sequence[str] = ()) -> str:
     """The C function of a loop program; its last arguments are the symbolic sizes."""
-    return _Printer(kernel, sizes).function(name)
+    return _Printer(program, sizes).function(name)
 
 
 class _Printer:
-    def __init__(self, kernel: LoopProgram, sizes: Sequence[str]) -> None:
-        self.kernel, self.sizes = kernel, sizes
-        self.names = {v: f"p{k}" for k, v in enumerate(kernel.pointers)}
+    def __init__(self, program: LoopProgram, sizes: Sequence[str]) -> None:
+        self.program, self.sizes = program, sizes
+        self.names = {v: f"p{k}" for k, v in enumerate(program.pointers)}
         self.taken = 0  # words of scratch memory in use
         self.strides: set[int] = set()  # strides hidden from gcc
         self.across: set[int] = set()  # variables that count along lanes
 
     def function(self, name: str) -> str:
-        kernel = self.kernel
+        program = self.program
         arguments = [f"{C_TYPES[v.dtype.name]} *restrict {p}" for v, p in self.names.items()]
         arguments += ["const long first", "const long last"]
-        body = [*self.partials(), *self.block(kernel.body)]
-        if kernel.partials:
+        body = [*self.partials(), *self.block(program.body)]
+        if program.partials:
             arguments.append("double *restrict partial")
-        if kernel.checks:
+        if program.checks:
             arguments.append("int *status")
             body = ["int wrong = 0;", *body, "if (wrong) *status = 1;"]
-        if kernel.rooms():
+        if program.rooms():
             arguments.append("double *restrict scratch")
         arguments += [f"const long {size}" for size in self.sizes]
         body = [*map(_hidden, sorted(self.strides)), *body]
-        if kernel.known:
-            known = [f"const long size{number} = {size};" for number, size in kernel.known.items()]
+        if program.known:
+            known = [f"const long size{number} = {size};" for number, size in program.known.items()]
             body = ["{", *known, *body, "}"]
         body = [f"(void){size};" for size in self.sizes] + body
         head = f"static void {name}({', '.join(arguments)}) {{"
-        lines = [*kernel.comments, head, *_indented(["(void)first; (void)last;", *body]), "}", ""]
+        lines = [*program.comments, head, *_indented(["(void)first; (void)last;", *body]), "}", ""]
         return "\n".join(lines)
 
     def partials(self) -> list[str]:
         """Declarations of the accumulators that last through all rows."""
         lines, offset = [], 0
-        for total, count in self.kernel.partials:
+        for total, count in self.program.partials:
             name, c_type = f"{total.name}p", total.c_type
             lines.append(f"{c_type} *restrict {name} = ({c_type} *)partial + {offset};")
             lines.append(f"for (long k = 0; k < {count}; k++) {name}[k] = {total.start};")
@@ -246,7 +246,7 @@ class _Printer:
         value = place.value
         name, address = value.name, place.address
         if isinstance(value, Value):
-            name, first = self.names[value], self.kernel.pointers[value]
+            name, first = self.names[value], self.program.pointers[value]
             address = Affine(address.offset - first, address.terms)
         terms = [self.index(address)]
         terms += [f"{chosen} * {stride}" for chosen, stride in place.chosen]

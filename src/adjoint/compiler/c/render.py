@@ -61,12 +61,12 @@ class Renderer:
         self.apart: set[str] = set()  # texts of functions that must not be inlined
         self.parts: list[str] = []  # functions for parts of a long segment
 
-    def function(self, kernel: LoopProgram) -> str:
+    def function(self, program: LoopProgram) -> str:
         """The name of the C function of a loop program; equal texts share one function."""
-        text = printed(kernel, "NAME", self.table.sizes)
-        if kernel.rereads:  # inlined, gcc 12 forgets that nobody writes the memory it reads
+        text = printed(program, "NAME", self.table.sizes)
+        if program.rereads:  # inlined, gcc 12 forgets that nobody writes the memory it reads
             self.apart.add(text)
-        return self.functions.setdefault(text, kernel.name)
+        return self.functions.setdefault(text, program.name)
 
     def segment(self, scope: CScope, numbers: Sequence[int]) -> str:
         """The body of a function that runs steps; long ones call functions for parts of them."""
@@ -104,13 +104,13 @@ class Renderer:
 
     def _nest(self, scope: CScope, nest: Nest, number: int) -> str:
         """C text that runs the first version of a nest whose condition holds."""
-        text = self._kernel(scope, nest, number, scope.layout.kernels[number])
+        text = self._program(scope, nest, number, scope.layout.programs[number])
         for version in reversed(scope.layout.versions[number]):
             holds = " && ".join(f"{size} >= 0" for size in version.where)
-            text = f"if ({holds}) {self._kernel(scope, nest, number, version.kernel)}else {text}"
+            text = f"if ({holds}) {self._program(scope, nest, number, version.program)}else {text}"
         return text
 
-    def _kernel(self, scope: CScope, nest: Nest, number: int, made: LoopProgram) -> str:
+    def _program(self, scope: CScope, nest: Nest, number: int, made: LoopProgram) -> str:
         name = self.function(made)
         lines = self._bases(scope, nest)
         largest = scope.layout.largest
@@ -195,7 +195,7 @@ class Renderer:
             if isinstance(step, RoutineCall):
                 each.append(_swept_call(inner, sweep, step))
                 continue
-            made = sweep.kernels[place]
+            made = sweep.programs[place]
             if made.partials:
                 begin.append(f"double *const all{place} = (double *)(own + {places[place]});")
                 begin.append(f"double *const one{place} = all{place} + {made.partial};")
@@ -218,7 +218,7 @@ class Renderer:
             "  }",
             "}",
         ]
-        for place, made in sweep.kernels.items():
+        for place, made in sweep.programs.items():
             if made.partials:
                 lines.append(f"{{ double *const partial = (double *)(room + {places[place]});")
                 lines += [*self._totals(scope, made, "threads", str(sweep.room // 8)), "}"]
@@ -333,8 +333,8 @@ def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
     functions = renderer.totals | renderer.functions | renderer.shared
     apart = {*functions} if len(renderer.functions) > _FEW else renderer.apart
     names_of = {text: f"APART {n}" if text in apart else n for text, n in functions.items()}
-    kernels = [text.replace("NAME", name, 1) for text, name in names_of.items()]
-    body = "\n".join([*kernels, *renderer.parts, *texts])
+    programs = [text.replace("NAME", name, 1) for text, name in names_of.items()]
+    body = "\n".join([*programs, *renderer.parts, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
     needed += TAPE_DECLARED if scope.tapes else ""
     needed += "#define APART __attribute__((noinline))\n" if apart or renderer.parts else ""

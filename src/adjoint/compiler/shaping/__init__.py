@@ -47,7 +47,7 @@ _LIGHT = 12  # statements that take less time than the loop around them
 KNOWN = 128  # the largest size of a first call for which there is a version
 
 
-def kernel(
+def loop_program(
     plan: Plan, nest: Nest, name: str, turned: Turned | None = None,
     *, most: Most = _NONE, assumes: bool = False, known: Most = _NONE,
 ) -> LoopProgram:  # fmt: skip
@@ -58,19 +58,19 @@ def kernel(
     """
     draft = Draft(plan, nest, LoopProgram(name, 1, known=known), turned, most, assumes)
     if turned is not None:
-        draft.kernel.turned = frozenset(turned.values)
+        draft.program.turned = frozenset(turned.values)
     for change in PASSES:
         change(draft)
     if cache.debugging():
-        draft.kernel.comments = _comments(nest)
-    return draft.kernel
+        draft.program.comments = _comments(nest)
+    return draft.program
 
 
 @record
 class Version:
     """Another loop program of a nest, for sizes for which each number in `where` is at least 0."""
 
-    kernel: LoopProgram
+    program: LoopProgram
     where: tuple[int, ...]
 
 
@@ -83,7 +83,7 @@ def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram,
     long = [LONG_EXAMPLE if size < SHORT else size for size in sizes]
     if any(sizes[number] < SHORT for number in varying):
         with assuming(long) as assumed:
-            made = kernel(plan, copy.copy(nest), name)
+            made = loop_program(plan, copy.copy(nest), name)
         general = general if assumed else made
     found = []
     for number in varying:
@@ -91,18 +91,19 @@ def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram,
         other[number] = SHORT_EXAMPLE
         most = short_of(nest) - 1
         with assuming(other) as assumed:
-            made = kernel(plan, copy.copy(nest), f"{name}_{number}", most={number: most})
+            made = loop_program(plan, copy.copy(nest), f"{name}_{number}", most={number: most})
         if made.body != general.body:
             found.append(Version(made, (most - symbol(number, SHORT_EXAMPLE), *assumed)))
     with assuming(long) as assumed:
-        made = kernel(plan, copy.copy(nest), f"{name}_cut", assumes=True) if sizes else general
+        cut = lambda: loop_program(plan, copy.copy(nest), f"{name}_cut", assumes=True)
+        made = cut() if sizes else general
     if assumed and made.body != general.body:
         found.append(Version(made, tuple(assumed)))
     known = _known(nest, general)
     if known:
         usual = [known.get(number, size) for number, size in enumerate(long)]
         with assuming(usual) as assumed:
-            made = kernel(plan, copy.copy(nest), f"{name}_usual", known=known)
+            made = loop_program(plan, copy.copy(nest), f"{name}_usual", known=known)
         found.insert(0, Version(made, (*_exactly(known), *assumed)))
     return general, found
 
@@ -158,12 +159,12 @@ def _comments(nest: Nest) -> list[str]:
 
 def store_early(draft: Draft) -> None:
     """Store values and take them in as soon as they are computed."""
-    draft.kernel.body = ends_early(draft.kernel.body)
+    draft.program.body = ends_early(draft.program.body)
 
 
 def count_work(draft: Draft) -> None:
     """Count the work, and decide whether threads can share the rows."""
-    made = draft.kernel
+    made = draft.program
     made.work = sum(math.prod(m.loop.space) * m.body.work() for m in draft.nest.members)
     sequential = any(m.sequential for m in draft.nest.members)
     few = is_open(made.partial) or made.partial <= MOST_PARTIAL
@@ -178,5 +179,5 @@ PASSES: tuple[Pass, ...] = (
 
 __all__ = [
     "MOST_PARTIAL", "PASSES", "SHORT", "SHORT_EXAMPLE", "Draft", "NotTurned", "Turned", "Version",
-    "divisor", "kernel", "versions",
+    "divisor", "loop_program", "versions",
 ]  # fmt: skip

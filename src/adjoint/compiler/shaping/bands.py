@@ -49,10 +49,10 @@ def _band(draft: Draft, number: int) -> Band:
     if draft.turned is not None:
         _turn(band, draft.turned, depth)
     fixed = depth if len(draft.nest.members) > 1 or draft.turned is not None else 0
-    band.space = with_known(loop.space, draft.kernel.known)
-    if draft.kernel.known:
-        band.body = [loop_programs.with_known_sizes(s, draft.kernel.known) for s in band.body]
-        band.writes = {v: a.with_known(draft.kernel.known) for v, a in band.writes.items()}
+    band.space = with_known(loop.space, draft.program.known)
+    if draft.program.known:
+        band.body = [loop_programs.with_known_sizes(s, draft.program.known) for s in band.body]
+        band.writes = {v: a.with_known(draft.program.known) for v, a in band.writes.items()}
     band.axes = joined_axes(band.space, positions_of(band), member.reduced, fixed)
     cut_axes(draft, band)
     return band

@@ -38,7 +38,7 @@ _UNROLLED = 80  # statements up to which a reduction is unrolled
 
 def build_loops(draft: Draft) -> None:
     """Put loops around the bands: rows outermost, vectors innermost."""
-    made = draft.kernel
+    made = draft.program
     rooms = [Room(r.c_type, r.name, r.count) for r in (*draft.rooms.values(), *draft.shared)]
     _declare_partials(draft)
     if draft.block:
@@ -198,7 +198,7 @@ def _taking(band: Band, cells: dict[str, Cell]) -> list[Statement]:
 def _finish(draft: Draft, band: Band, cells: dict[str, Cell]) -> list[Statement]:
     """Store accumulators, or take them into those that outlast the row."""
     found: list[Statement] = []
-    lasting = {t.name for t, _ in draft.kernel.partials}
+    lasting = {t.name for t, _ in draft.program.partials}
     for total in band.totals:
         cell = cells.get(total.name, Cell(total.name))
         address = band.writes[total.node.output]
@@ -230,8 +230,8 @@ def _declare_partials(draft: Draft) -> None:
     for band in draft.bands:
         if band.kind is Reduction and any(band.axes[k].reduced for k in draft.outside()):
             for total in band.totals:
-                count = math.prod(with_known(total.node.output.shape, draft.kernel.known))
-                draft.kernel.partials.append((total, count))
+                count = math.prod(with_known(total.node.output.shape, draft.program.known))
+                draft.program.partials.append((total, count))
 
 
 def _around(band: Band, axes: Sequence[int], inner: list[Statement]) -> list[Statement]:

@@ -46,10 +46,10 @@ def widen_bytes(draft: Draft) -> None:
     """Let loops along a block of rows compute with numbers of one width."""
     if not draft.block:
         return
-    types = {s.c_type for s in draft.kernel.statements() if isinstance(s, (Load, Let, Select))}
+    types = {s.c_type for s in draft.program.statements() if isinstance(s, (Load, Let, Select))}
     if types & _BYTES and types - _BYTES:
         wide = "long long" if types & {"double", "long long"} else "int"
-        draft.kernel.body = _Widening(wide, draft.block).block(draft.kernel.body)
+        draft.program.body = _Widening(wide, draft.block).block(draft.program.body)
 
 
 class _Widening:

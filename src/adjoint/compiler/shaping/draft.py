@@ -88,7 +88,7 @@ class Draft:
 
     plan: Plan
     nest: Nest
-    kernel: LoopProgram
+    program: LoopProgram
     turned: Turned | None = None  # values in transposed blocks
     most: Mapping[int, int] = field(default_factory=dict)  # symbol -> the most its size may be
     assumes: bool = False  # whether it holds only for sizes in the example's order

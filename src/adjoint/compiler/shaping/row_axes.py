@@ -40,7 +40,7 @@ def choose_rows(draft: Draft) -> None:
         _choose_of_one(draft, draft.bands[0])
     else:
         _choose_of_many(draft)
-    draft.kernel.rows = math.prod(draft.bands[0].axes[k].size for k in draft.outside())
+    draft.program.rows = math.prod(draft.bands[0].axes[k].size for k in draft.outside())
     if draft.lanes and _is_blocked(draft):
         _choose_block(draft)
     for band in draft.bands:
@@ -171,7 +171,7 @@ def _choose_block(draft: Draft) -> None:
     if draft.turned is not None:
         draft.block = draft.turned.width
         return
-    rows, nest = int(draft.kernel.rows), draft.nest
+    rows, nest = int(draft.program.rows), draft.nest
     room = sum(int(row_elements(v, nest.outer)) * room_of(v.dtype.itemsize) for v in nest.local)
     block = _LANES
     while block > WHOLE and room * block > _BLOCK_BYTES:
@@ -188,7 +188,7 @@ def keep_rows(draft: Draft) -> None:
     """Keep values that only the nest reads in arrays of one row or one block."""
     nest, size = draft.nest, draft.block or 1
     for number, value in enumerate(nest.local):
-        count = with_known(row_elements(value, nest.outer), draft.kernel.known) * size
+        count = with_known(row_elements(value, nest.outer), draft.program.known) * size
         c_type = C_TYPES[value.dtype.name]
         draft.rooms[value] = Local(f"l{number}", c_type, count)
     if draft.rooms:

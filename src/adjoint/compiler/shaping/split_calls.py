@@ -37,7 +37,7 @@ def call_apart(draft: Draft) -> None:
     No vector register survives a call: all registers of the loop, with its constants, would be
     stored and reloaded in each iteration.
     """
-    draft.kernel.body = _apart(draft.kernel.body)
+    draft.program.body = _apart(draft.program.body)
 
 
 def _apart(statements: Sequence[Statement], piece: int = 0) -> list[Statement]:

@@ -34,7 +34,7 @@ def narrow_totals(draft: Draft) -> None:
     """
     totals = {t.name: t for b in draft.bands for t in b.totals if _is_narrow(t)}
     if totals:
-        draft.kernel.body = _narrowed(draft.kernel.body, totals, draft.most)
+        draft.program.body = _narrowed(draft.program.body, totals, draft.most)
 
 
 def _is_narrow(total: Total) -> bool:

@@ -48,7 +48,7 @@ def cut_loops(draft: Draft) -> None:
     """Cut loops where conditions change, and simplify the parts."""
     if any(a.cuts for b in draft.bands for a in b.axes):
         bounds = extents(draft.bands[0]) if len(draft.bands) == 1 else {}
-        draft.kernel.body = _cut(draft.kernel.body, bounds)
+        draft.program.body = _cut(draft.program.body, bounds)
 
 
 def _cut(statements: list[Statement], bounds: dict[int, tuple[int, int]]) -> list[Statement]:
@@ -100,7 +100,7 @@ def tile(draft: Draft) -> None:
     along.vector = True
     across = ForLoop(i, (variable(ABOVE),), (variable(ABOVE) + Affine(_TILE), LAST), [along])
     right = ForLoop(LEFT, (0,), (columns.size,), [across], step=wide)
-    draft.kernel.body = [ForLoop(ABOVE, (FIRST,), (LAST,), [right], step=_TILE)]
+    draft.program.body = [ForLoop(ABOVE, (FIRST,), (LAST,), [right], step=_TILE)]
 
 
 def pad_short(draft: Draft) -> None:
@@ -111,23 +111,23 @@ def pad_short(draft: Draft) -> None:
     """
     short = [b for b in draft.bands if any(_is_short(a.size) for a in b.axes)]
     if short and all(b.kind in (None, Reduction) for b in draft.bands):
-        draft.kernel.body = _padded(draft.kernel.body, draft.kernel)
+        draft.program.body = _padded(draft.program.body, draft.program)
 
 
 def _is_short(size: Any) -> bool:
     return not is_open(size) and 1 < size <= _PADDED
 
 
-def _padded(statements: list[Statement], kernel: LoopProgram) -> list[Statement]:
+def _padded(statements: list[Statement], program: LoopProgram) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
         if isinstance(statement, (ForLoop, StatementBlock)):
-            statement.body = _padded(statement.body, kernel)
+            statement.body = _padded(statement.body, program)
         padded = (
-            _in_whole_vectors(statement, kernel.rows) if isinstance(statement, ForLoop) else None
+            _in_whole_vectors(statement, program.rows) if isinstance(statement, ForLoop) else None
         )
         if isinstance(statement, ForLoop) and padded is not None:
-            kernel.whole |= FIRST in statement.low
+            program.whole |= FIRST in statement.low
             found.append(padded)
         else:
             found.append(statement)

@@ -34,6 +34,7 @@ from adjoint.compiler.kept_steps import keep_steps
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.program import Code, Program
 from adjoint.compiler.shaping import SHORT, SHORT_EXAMPLE
+from adjoint.compiler.statics import parameters_of
 from adjoint.compiler.symbolic.polynomials import (
     NotWhole,
     Opened,
@@ -121,7 +122,7 @@ class DynamicSizes:
     """The symbolic dimensions of a function's arguments, and the programs found for them."""
 
     def __init__(self, function: Callable[..., Any], dynamic: Any) -> None:
-        self.parameters = _parameters(function)
+        self.parameters = parameters_of(function)
         self.open = _normalized(self.parameters, dynamic)
         self.known: dict[Any, list[Everywhere]] = {}
         self.choices: dict[Any, dict[Hashable, Any]] = {}  # made in the traces of a signature
@@ -221,13 +222,6 @@ class DynamicSizes:
             warn(
                 f"compile: sizes cannot stay open here ({reason}); each size is compiled for itself"
             )
-
-
-def _parameters(function: Any) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a C function, whose arguments have only positions
-        return []
 
 
 def _normalized(

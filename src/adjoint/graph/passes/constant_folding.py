@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from adjoint.core.errors import AdjointError
@@ -46,11 +47,4 @@ def _foldable(node: Node) -> bool:
     if not sources:
         return False
     limit = max(_MOST, sum(t.numel() for t in sources))
-    return sum(_numel(v.shape) for v in node.outputs) <= limit
-
-
-def _numel(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
+    return sum(math.prod(v.shape) for v in node.outputs) <= limit
