@@ -148,9 +148,7 @@ class RowShape:
         return self.before * self.behind
 
     def element(self, address: Affine, bounds: Bounds) -> Affine | None:
-        """Which element of its row an address points to; None if the address also varies with the
-        row.
-        """
+        """Which element of a row an address is, its row left out; None if it leaves the row."""
         index = split(address, (self.before, self.count, self.behind), bounds)
         if index is None or index[1] != Affine():
             return None

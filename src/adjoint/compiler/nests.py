@@ -125,7 +125,7 @@ def _member(plan: Plan, loop: FusedLoop, position: int) -> Member:
 
 
 def _limit(loop: FusedLoop, reduced: tuple[int, ...], scans: bool) -> int:
-    """How many leading dimensions are all kept or all reduced, but for a prefix's own."""
+    """The number of leading dimensions all kept or all reduced; of a prefix, before its own."""
     if scans:
         return min(reduced, default=len(loop.space))
     for d in range(len(loop.space)):

@@ -117,9 +117,7 @@ class Code:
         return source
 
     def _find_roots(self) -> None:
-        """Find the values in arrays of their own: inputs, constants, results, results of
-        callbacks.
-        """
+        """Find the values with arrays of their own: inputs, constants, results, callbacks'."""
         plan = self.plan
         self.constants, self.tables = plan.given()
         given = [*self.graph.inputs, *self.constants, *self.tables]
