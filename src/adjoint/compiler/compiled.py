@@ -199,11 +199,9 @@ class Compiled(Wrapper[P, R]):
         return found
 
     def _renew(self, tensors: list[Any]) -> None:
-        """Choose the programs for the outside values of now; make room for new ones if values
-        changed.
+        """Choose the programs for the outside values of now, or start a new set of programs.
 
-        The values compared are those that the function reads, including those reached from objects
-        among the arguments.
+        All values that the function reads are compared, also those reached from its arguments.
         """
         objects = [t for t in tensors if not isinstance(t, Tensor) and has_attributes(t)]
         about = tuple(map(Same, objects))

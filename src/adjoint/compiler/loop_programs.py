@@ -484,7 +484,7 @@ def verify(program: LoopProgram) -> LoopProgram:
 
 class _Verifier:
     def __init__(self, turned: frozenset[Value]) -> None:
-        self.turned = turned  # values with memory outside the arena's layout, which is not checked
+        self.turned = turned  # values in transposed blocks, whose places are not checked
 
     def block(self, statements: Sequence[Statement], bounds: Any, names: set[str]) -> None:
         bounds, names = dict(bounds), set(names)

@@ -310,7 +310,7 @@ class _RecomputedCarries:
         return [f"{n} = {self.scope.place(v)} + {slot} * {sizes[v]};\n" for v, n in pairs]
 
     def back_to(self, t: str) -> list[str]:
-        """C text that finds the carry of a turn, after that of the next turn: a scan back."""
+        """C text that finds the carry of turn `t`; the carry of turn t + 1 was found before."""
         s, shift, first, room, used, held, slot, next_ = (
             f"{w}{self.name}"
             for w in ("s", "shift", "first", "room", "used", "held", "slot", "next")
@@ -333,7 +333,7 @@ class _RecomputedCarries:
         return [*lines, f"{held}[{used}++] = {s};\n{further}\n}}\n}}\n"]
 
     def on_to(self, t: str) -> list[str]:
-        """C text that finds the carry of a turn, after that of the turn before: a scan on."""
+        """C text that finds the carry of turn `t`; the carry of turn t - 1 was found before."""
         shift = f"shift{self.name}"
         return [
             f"if (!({t} & ((1L << {shift}) - 1))) {{\n",
