@@ -40,7 +40,7 @@ def _check_plans_and_loops() -> Iterator[None]:
         return arena.verify(arena.lay_out(*args, **keywords))
 
     def verify(draft: shaping.Draft) -> None:
-        loop_programs.verify(draft.kernel)
+        loop_programs.verify(draft.program)
 
     between = tuple(each for change in shaping.PASSES for each in (change, verify))
     with pytest.MonkeyPatch.context() as patch:

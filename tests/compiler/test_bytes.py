@@ -47,7 +47,7 @@ def test_masks_in_blocks_of_rows_are_those_of_eager_mode(dtype: Any, kind: Any) 
 
 def along_rows(stages: Any) -> list[ForLoop]:
     """The loops of vectors along blocks of rows."""
-    found = [s for k in stages.layout.kernels.values() for s in k.statements()]
+    found = [s for k in stages.layout.programs.values() for s in k.statements()]
     return [s for s in found if isinstance(s, ForLoop) and s.variable == LANE and s.vector]
 
 

@@ -69,7 +69,7 @@ def test_arithmetic_of_shared_values_has_the_bits_of_eager(name: str, dtype: Any
 
 def last_kernel(name: str) -> Any:
     """The loop program of a Jacobian; before it there may be one of a table of ones and zeros."""
-    return list(ad.compile(jacobian(name)).lower(*arguments(name)).layout.kernels.values())[-1]
+    return list(ad.compile(jacobian(name)).lower(*arguments(name)).layout.programs.values())[-1]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -10,15 +10,15 @@ from adjoint.core.records import record
 
 @record
 class Accumulator:
-    """One way to make one number of many; texts are for real numbers, then for `long long`."""
+    """One way to reduce many numbers to one. Text pairs are for real numbers and `long long`."""
 
-    take: str  # how it takes one more value in
+    take: str  # C statement that takes one more value in
     starts: tuple[str, str]
-    # the word of OpenMP; those with names of ours keep NaN, and are declared where they are used
+    # the OpenMP reduction clause; `most` and `fewest` keep NaN and are declared in DECLARED
     joins: tuple[str, str]
-    of_nothing: Any = None  # the result where there are no values
-    sums: bool = False  # so that many small numbers may vanish beside one large
-    chooses: bool = False  # one of the values, as it is
+    of_nothing: Any = None  # the result of a reduction over no values
+    sums: bool = False  # whether it adds up, so that small numbers may vanish next to a large total
+    chooses: bool = False  # whether the result is one of the values, unchanged
 
     def start(self, c_type: str) -> str:
         return self.starts[c_type == "long long"]

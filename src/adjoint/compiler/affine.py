@@ -1,8 +1,8 @@
-"""Index arithmetic: where in a value an iteration of a loop reads.
+"""Index arithmetic: which element of a value an iteration of a loop reads.
 
-An index of a value has one `Affine` for each of its dimensions: a whole number and multiples of the
-loop's variables. Views (slices, transposes, broadcasts, diagonals) change an index and nothing
-else; the address in memory is their sum with the strides.
+An index of a value has one `Affine` for each dimension of the value: a whole number plus multiples
+of the loop's variables. A view (slice, transpose, broadcast, diagonal) changes the index only. The
+address in memory is the sum of the index times the strides.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Affine:
         return Affine(self.offset * factor, tuple((v, c * factor) for v, c in self.terms))
 
     def at(self, values: Sequence[Affine]) -> Affine:
-        """The same with each variable replaced."""
+        """Replace each variable v by `values[v]`."""
         return _sum(self.offset, ((values[v], coefficient) for v, coefficient in self.terms))
 
     def coefficient(self, variable: int) -> int:
         return next((c for v, c in self.terms if v == variable), 0)
 
     def coefficients(self, count: int) -> list[int]:
-        """Those of the first variables."""
+        """The coefficients of the first `count` variables."""
         found = [0] * count
         for variable, coefficient in self.terms:
             if variable < count:
@@ -52,11 +52,11 @@ class Affine:
         return found
 
     def without(self, variables: Container[int]) -> Affine:
-        """The same without some of its terms."""
+        """The sum without the terms of some variables."""
         return Affine(self.offset, tuple(t for t in self.terms if t[0] not in variables))
 
     def with_known(self, known: Mapping[int, int]) -> Affine:
-        """The same where some open sizes are numbers."""
+        """Replace some symbolic sizes by numbers."""
         return Affine(with_known(self.offset, known), with_known(self.terms, known))
 
     def range(self, bounds: Bounds) -> tuple[int, int]:
@@ -71,7 +71,7 @@ class Affine:
 
 
 Index = tuple[Affine, ...]
-# of each variable: low, and one past the last
+# for each variable: its lowest value, and one past its highest
 Bounds = Sequence[tuple[int, int]] | Mapping[int, tuple[int, int]]
 
 
@@ -85,7 +85,7 @@ def identity(count: int) -> Index:
 
 
 def row_major(shape: Shape) -> tuple[int, ...]:
-    """The strides, in elements, of a contiguous array."""
+    """The strides, in elements, of a contiguous array of this shape."""
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
@@ -94,12 +94,12 @@ def row_major(shape: Shape) -> tuple[int, ...]:
 
 
 def flat(index: Index, strides: Sequence[int]) -> Affine:
-    """The address of an index."""
+    """The address of an index, for an array with these strides."""
     return _sum(0, zip(index, strides, strict=True))
 
 
 def _sum(offset: int, parts: Iterable[tuple[Affine, int]]) -> Affine:
-    """A number and multiples of others."""
+    """offset + Σ part · factor"""
     terms: dict[int, int] = {}
     for part, factor in parts:
         if not factor:
@@ -112,7 +112,7 @@ def _sum(offset: int, parts: Iterable[tuple[Affine, int]]) -> Affine:
 
 
 def broadcast(index: Index, shape: Shape) -> Index:
-    """The index in a value of `shape` that is broadcast to where `index` points."""
+    """The index in a value of shape `shape`, for an index in the shape that it broadcasts to."""
     return tuple(
         Affine() if size == 1 else each
         for each, size in zip(index[len(index) - len(shape) :], shape, strict=True)
@@ -120,7 +120,7 @@ def broadcast(index: Index, shape: Shape) -> Index:
 
 
 def split(total: Affine, shape: Shape, bounds: Bounds) -> Index | None:
-    """The index in `shape` of a row-major position; None where it is not affine."""
+    """The index in `shape` of a row-major position; None if that index is not affine."""
     found: list[Affine] = []
     for size in reversed(shape[1:]):
         over, left = _divided(total.offset, size)
@@ -136,9 +136,7 @@ def split(total: Affine, shape: Shape, bounds: Bounds) -> Index | None:
 
 @record
 class RowShape:
-    """A value that has an element, or several, for each of some rows: its shape is
-    (before, count, behind), whatever it is cut into.
-    """
+    """The shape of a value seen as rows: (before, count, behind), with elements for each row."""
 
     before: int
     count: Any
@@ -146,11 +144,11 @@ class RowShape:
 
     @property
     def elements(self) -> int:
-        """How many belong to one row."""
+        """The number of elements of one row."""
         return self.before * self.behind
 
     def element(self, address: Affine, bounds: Bounds) -> Affine | None:
-        """Which element of its row an address is, that of the row left out; None: of several."""
+        """Which element of a row an address is, its row left out; None if it leaves the row."""
         index = split(address, (self.before, self.count, self.behind), bounds)
         if index is None or index[1] != Affine():
             return None
@@ -158,7 +156,7 @@ class RowShape:
 
 
 def _divided(offset: int, size: int) -> tuple[int, int]:
-    """Quotient and rest; where sizes are open, all is rest unless it is a multiple."""
+    """Quotient and remainder. A symbolic offset that is no multiple of `size` is all remainder."""
     if not is_open((offset, size)):
         return divmod(offset, size)
     exact = divided(offset, size)
@@ -166,8 +164,8 @@ def _divided(offset: int, size: int) -> tuple[int, int]:
 
 
 def reshaped(source: Shape, target: Shape, index: Index, bounds: Bounds) -> Index | None:
-    """The index in `source` for an index in `target`, a reshape of it; None: not affine."""
-    if 0 in source:  # it has no elements, whatever its other sizes are
+    """The index in `source` for an index in its reshape `target`; None if it is not affine."""
+    if 0 in source:  # no elements, whatever the other sizes are
         return tuple(Affine() for _ in source)
     found: list[Affine] = []
     s = t = 0
@@ -178,7 +176,7 @@ def reshaped(source: Shape, target: Shape, index: Index, bounds: Bounds) -> Inde
             if here == there and (s > first_s or t > first_t):
                 break
             if s == len(source) and t == len(target):
-                return None  # the same number of elements, but not as polynomials
+                return None  # as many elements for the example, but not for every size
             if s < len(source) and (int(here) <= int(there) or t == len(target)):
                 here *= source[s]
                 s += 1
@@ -194,7 +192,7 @@ def reshaped(source: Shape, target: Shape, index: Index, bounds: Bounds) -> Inde
 
 
 def refinement(a: Shape, b: Shape) -> Shape | None:
-    """The coarsest shape that both split into, sizes of 1 left out; None if there is none.
+    """The coarsest shape, without sizes of 1, that refines both shapes; None if there is none.
 
     (1000, 250) and (1000, 25, 10) -> (1000, 25, 10);  (4, 6) and (6, 4) -> None
     """
@@ -210,5 +208,5 @@ def refinement(a: Shape, b: Shape) -> Shape | None:
 
 
 def _dimension_strides(shape: Shape) -> set[int]:
-    """The strides at which dimensions begin."""
+    """The strides of the dimensions of a contiguous array."""
     return {1, *(s for s, size in zip(row_major(shape), shape, strict=True) if size != 1)}

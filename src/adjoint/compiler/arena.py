@@ -1,8 +1,8 @@
-"""The memory plan: every value that a program keeps has a place in one arena.
+"""The memory plan: each value that a program keeps in memory has a place in one arena.
 
-A place is taken from the first step that writes a value to the last that reads it, and then given
-to others. The plans inside loops over time and branches have arenas of their own, which lie in the
-outer one while their step runs.
+A value has its place from the first step that writes it to the last step that reads it; then
+another value may take the place. The plan of a loop over time or of a branch has an arena of its
+own, which is a part of the outer arena while its step runs.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from adjoint.core.symbolic_sizes import at
 from adjoint.graph.ir import Value
 
 ALIGNMENT = 64
-THREADS = 16  # at most; each has accumulators of its own
-Sizes = tuple[int, ...]  # what is open, in the order of its symbols; (): those of the example
+THREADS = 16  # at most; each thread has its own accumulators
+Sizes = tuple[int, ...]  # values of the size symbols, in order; (): the sizes of the example
 
 
 @structure
 class ProgramLayout:
-    """A plan with its nests, their loop programs, and where its values are."""
+    """A plan with its nests, their loop programs, and the places of its values in the arena."""
 
     plan: Plan
     steps: list[Nest | Step | Sweep]
-    kernels: dict[int, LoopProgram] = field(default_factory=dict)  # of nests, by step
-    versions: dict[int, list[Version]] = field(default_factory=dict)  # of them for some sizes
+    programs: dict[int, LoopProgram] = field(default_factory=dict)  # of the nests, by step number
+    versions: dict[int, list[Version]] = field(default_factory=dict)  # for some sizes only
     offsets: dict[Value, int] = field(default_factory=dict)  # in the arena, in bytes
     inner: dict[int, dict[str, ProgramLayout]] = field(default_factory=dict)  # of regions, by step
-    starts: dict[int, int] = field(default_factory=dict)  # where the memory of a step begins
-    last: dict[Value, int] = field(default_factory=dict)  # the last step that needs a value
+    starts: dict[int, int] = field(default_factory=dict)  # of the scratch memory of a step
+    last: dict[Value, int] = field(default_factory=dict)  # the last step that uses a value
     size: int = 0  # of the arena
 
     @cached_property
     def largest(self) -> Any:
-        """The work of the step that has most of it."""
-        nests = [k.work for k in self.kernels.values() if k.divisible]
+        """The work of the largest step."""
+        nests = [k.work for k in self.programs.values() if k.divisible]
         calls = [routine_calls.flops(s) for s in self.steps if isinstance(s, RoutineCall)]
         sweeps = [s.work for s in self.steps if isinstance(s, Sweep)]
         return max([0, *nests, *calls, *sweeps], key=int)
 
 
 def nbytes(value: Value, sizes: Sizes = ()) -> int:
-    """The memory of a value, for given sizes or for those of the example."""
+    """The bytes of a value in the arena, for given sizes or for the sizes of the example."""
     return _rounded(max(elements(value.shape, sizes), 1) * value.dtype.itemsize)
 
 
 def elements(shape: Any, sizes: Sizes = ()) -> int:
-    """How many elements a shape has, for given sizes or for those of the example."""
+    """The number of elements of a shape, for given sizes or for the sizes of the example."""
     return int(math.prod(at(shape, sizes) if sizes else shape))
 
 
@@ -69,29 +69,30 @@ def _rounded(size: int) -> int:
 
 
 def lay_out(plan: Plan, elsewhere: set[Value]) -> ProgramLayout:
-    """Place the values of a plan; those `elsewhere` have memory of their own."""
+    """Plan the memory of a plan's values. Values in `elsewhere` have memory outside the arena."""
     return arrange(_with_loop_programs(plan, itertools.count()), elsewhere)
 
 
 def _with_loop_programs(plan: Plan, names: Iterator[int]) -> ProgramLayout:
-    """The steps of a plan, and of the plans inside it, with their loop programs."""
+    """The steps of a plan and of the plans inside it, with the loop programs of their nests."""
     found: Steps = []
     for step in nested(plan):
-        made = isinstance(step, Nest)
-        found.append((step, shaping.kernel(plan, step, f"nest{next(names)}") if made else None))
+        is_nest = isinstance(step, Nest)
+        made = shaping.loop_program(plan, step, f"nest{next(names)}") if is_nest else None
+        found.append((step, made))
     joined = swept(plan, found)
     layout = ProgramLayout(plan, [step for step, _ in joined])
-    for number, (step, kernel) in enumerate(joined):
+    for number, (step, program) in enumerate(joined):
         for value in (*writes(step), *reads(step)):
             layout.last[value] = number
         if isinstance(step, Nested):
             layout.inner[number] = {
                 name: _with_loop_programs(p, names) for name, p in step.plans.items()
             }
-        elif kernel is not None:
+        elif program is not None:
             assert isinstance(step, Nest)
-            general, others = shaping.versions(plan, step, kernel)
-            layout.kernels[number], layout.versions[number] = general, others
+            general, others = shaping.versions(plan, step, program)
+            layout.programs[number], layout.versions[number] = general, others
     for operand in plan.outputs:
         if isinstance(operand, Operand):
             layout.last[operand.value] = len(layout.steps)
@@ -99,16 +100,16 @@ def _with_loop_programs(plan: Plan, names: Iterator[int]) -> ProgramLayout:
 
 
 def arrange(layout: ProgramLayout, elsewhere: set[Value], sizes: Sizes = ()) -> ProgramLayout:
-    """Give every value a place, for given sizes or for those of the example."""
+    """Give every value a place, for given sizes or for the sizes of the example."""
     layout.offsets.clear()
     arena = _Arena()
     for number, step in enumerate(layout.steps):
         room = 0
         for inner in layout.inner.get(number, {}).values():
             room += arrange(inner, elsewhere, sizes).size
-        if number in layout.kernels:
-            made = [layout.kernels[number], *(v.kernel for v in layout.versions[number])]
-            room = max(scratch(kernel, sizes) for kernel in made)
+        if number in layout.programs:
+            made = [layout.programs[number], *(v.program for v in layout.versions[number])]
+            room = max(scratch(program, sizes) for program in made)
         if isinstance(step, Sweep):
             room = THREADS * step.room
         layout.starts[number] = arena.take(room, number, number)
@@ -120,21 +121,21 @@ def arrange(layout: ProgramLayout, elsewhere: set[Value], sizes: Sizes = ()) -> 
     return layout
 
 
-def scratch(kernel: LoopProgram, sizes: Sizes) -> int:
-    """The memory of open size that the threads of a kernel need."""
-    if not kernel.scratch:
+def scratch(program: LoopProgram, sizes: Sizes) -> int:
+    """The bytes of scratch arrays of symbolic size that the threads of a loop program need."""
+    if not program.scratch:
         return 0
-    partial = int(at(kernel.partial, sizes) if sizes else kernel.partial)
-    threads = THREADS if kernel.divisible and partial <= shaping.MOST_PARTIAL else 1
-    return threads * 8 * int(at(kernel.scratch, sizes) if sizes else kernel.scratch)
+    partial = int(at(program.partial, sizes) if sizes else program.partial)
+    threads = THREADS if program.divisible and partial <= shaping.MOST_PARTIAL else 1
+    return threads * 8 * int(at(program.scratch, sizes) if sizes else program.scratch)
 
 
 def verify(layout: ProgramLayout) -> ProgramLayout:
-    """Return the layout if every step finds what it reads where it was written, else raise.
+    """Return the layout if every step finds the values that it reads in place; raise otherwise.
 
-    For tests: it runs the plan on the arena, with values in place of bytes.
+    For tests: runs the plan on an imagined arena that holds values in place of bytes.
     """
-    held: dict[int, tuple[int, Value | None]] = {}  # offset -> (end, value that lies there)
+    held: dict[int, tuple[int, Value | None]] = {}  # offset -> (end, the value stored there)
     for number, step in enumerate(layout.steps):
         made = [v for v in writes(step) if v in layout.offsets]
         asked = [v for v in reads(step) if v in layout.offsets]
@@ -152,7 +153,7 @@ def verify(layout: ProgramLayout) -> ProgramLayout:
 
 
 def _put(held: dict[int, tuple[int, Value | None]], start: int, size: int, value: Any) -> None:
-    """Let a value lie at a place; what it overlaps is gone."""
+    """Store a value at a place, and forget the values that it overlaps."""
     for offset, (end, _) in list(held.items()):
         if offset < start + size and start < end:
             del held[offset]
@@ -176,15 +177,15 @@ def _require(
 
 
 class _Arena:
-    """First fit: each block is free from the step after its last use."""
+    """First-fit allocation. The block of a value is free again from the step after its last use."""
 
     def __init__(self) -> None:
         self.size = 0
-        self.gaps: list[tuple[int, float]] = [(0, math.inf)]  # (start, end), apart, in order
+        self.gaps: list[tuple[int, float]] = [(0, math.inf)]  # (start, end), disjoint, in order
         self.taken: list[tuple[int, int, int]] = []  # a heap of (last step, start, end)
 
     def take(self, size: int, now: int, last: int) -> int:
-        """The place of a block from a step to another; steps come in order."""
+        """Allocate a block from step `now` to step `last`. Calls come in order of `now`."""
         while self.taken and self.taken[0][0] < now:
             _, start, end = heapq.heappop(self.taken)
             self._free(start, end)
@@ -200,7 +201,7 @@ class _Arena:
         return start
 
     def _free(self, start: int, end: float) -> None:
-        """Make a gap, one with those on either side of it."""
+        """Free a block, and merge the gap with its neighbours."""
         number = bisect.bisect(self.gaps, (start, end))
         if self.gaps[number][0] == end:
             end = self.gaps.pop(number)[1]

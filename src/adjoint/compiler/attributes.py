@@ -1,7 +1,7 @@
-"""What Python finds in objects while a function is traced: numbers, functions, tensors.
+"""Keys of the Python objects that a traced function reads: numbers, functions, containers.
 
-A program is for objects as they were then. Plain values tell objects apart by what they are, others
-by which they are; containers by what is in them, unless that is long or deep.
+A program holds for the objects as they were when it was traced. A plain value is compared by value,
+any other object by identity, and a container by its elements unless it is long or deep.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from typing import Any
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _CONTAINERS = frozenset((list, tuple, dict))
-# Nobody looks at each call through more elements than these, in one container and in all of them.
+# Longest container that is taken apart, and most elements in all: each call compares them.
 _LONG, _MANY = 64, 4096
 
 
 class Same:
-    """An object that is equal to itself alone; what is known of it does not keep it alive, where
-    Python allows that, and is equal to nothing once it is gone.
+    """The identity of an object as a key.
+
+    It holds the object weakly where Python allows it, and is equal to nothing once the object is
+    gone.
     """
 
     __slots__ = ("number", "refer")
@@ -32,7 +34,7 @@ class Same:
             self.refer = lambda: value
 
     def is_gone(self) -> bool:
-        """Whether the object is no more."""
+        """Whether the object has been deleted."""
         return self.refer() is None
 
     def __eq__(self, other: object) -> bool:
@@ -46,9 +48,7 @@ class Same:
 
 
 def plain_key(value: Any) -> Any:
-    """What tells plain values apart: 1, 1.0 and True are three, 0.0 and -0.0 two, and NaN is one,
-    though it is not equal to itself.
-    """
+    """A key of a plain value: 1, 1.0 and True have three keys, 0.0 and -0.0 two, NaN one."""
     if type(value) is float:
         return float, value.hex()
     if type(value) is complex:
@@ -57,10 +57,10 @@ def plain_key(value: Any) -> Any:
 
 
 def key_of(value: Any) -> Any:
-    """What tells a value from others, as something that can be hashed.
+    """A hashable key of a value: equal for two values that are the same to a traced function.
 
-    Containers are taken apart level by level, and not beyond so many elements in all: so those that
-    hold themselves, or one another many times, come to an end.
+    Containers are taken apart level by level, up to `_MANY` elements in all, so a container that
+    contains itself comes to an end.
 
     >>> key_of([1, 2.0]) == key_of([1, 2.0]), key_of([1]) == key_of([True])
     (True, False)
@@ -68,7 +68,7 @@ def key_of(value: Any) -> Any:
     if type(value) in _PLAIN:
         return plain_key(value)
     values, keys = [value], []
-    for each in values:  # which grows meanwhile
+    for each in values:  # the list grows meanwhile
         kind = type(each)
         if kind in _PLAIN:
             keys.append(plain_key(each))
@@ -83,7 +83,7 @@ def key_of(value: Any) -> Any:
 
 
 def has_attributes(value: Any) -> bool:
-    """Whether a value is an object that is equal to itself alone, whatever its attributes are."""
+    """Whether a value is an object with attributes that is compared by identity."""
     kind = type(value)
     if kind in _PLAIN or isinstance(value, (type, ModuleType, FunctionType, BuiltinFunctionType)):
         return False
@@ -91,5 +91,5 @@ def has_attributes(value: Any) -> bool:
 
 
 def attributes_of(value: Any) -> dict[str, Any]:
-    """The attributes of an object by their names, each as its key."""
+    """The attributes of an object: each name with the key of its value."""
     return {name: key_of(each) for name, each in vars(value).items()}

@@ -1,8 +1,8 @@
-"""The body of a loop: which statements make the values that it stores, for one iteration.
+"""The body of a loop: the statements of one iteration that compute the values the loop stores.
 
-Values are asked for, from the results back to memory: a view moves the index, a piece adds a
-condition, a value in memory is loaded, and everything else is an expression of what it needs. What
-was asked for before at the same index is in a variable already.
+`Body.value` asks for values from the results back to memory. A view changes the index, a piece adds
+a condition, a value in memory is loaded, and any other value is an expression of its operands. A
+value asked for twice at the same index is computed once.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ _CALL = re.compile(rf"\b({'|'.join(map(re.escape, VECTORIZED))})f?\(")
 
 
 def calls(text: str) -> bool:
-    """Whether an expression calls a function that is quick in vectors only."""
+    """Whether an expression calls a function that is fast only when vectorised."""
     return _CALL.search(text) is not None
 
 
 class Body:
-    """Statements for one iteration, its variables running within bounds."""
+    """Builds the statements of one iteration, for variables within the given bounds."""
 
     def __init__(self, plan: Plan, position: int, bounds: Sequence[tuple[int, int]]) -> None:
         self.plan, self.position, self.bounds = plan, position, bounds
@@ -65,11 +65,11 @@ class Body:
         self.names: dict[tuple[Value, Index, tuple[Guard, ...]], str] = {}
         self.loads: dict[Any, str] = {}
         self.count = 0
-        self.known: set[str] = set()  # variables to which adding 0 changes nothing
+        self.known: set[str] = set()  # variables that adding 0 does not change
         self.neighbours = Neighbours(())
 
     def run(self, loop: FusedLoop, space: Shape) -> dict[Value, Affine]:
-        """Make everything that a loop makes; the addresses that it writes to."""
+        """Build the statements of a loop; return the address to which each value is written."""
         positions = identity(len(space))
         self.neighbours = Neighbours(loop.inside)
         for value in loop.inside:
@@ -96,7 +96,7 @@ class Body:
         return writes
 
     def functions(self) -> int:
-        """How many functions one iteration calls that are quick in vectors only."""
+        """The number of calls of vectorised functions in one iteration."""
         return sum(1 for s in self.statements if isinstance(s, Let) and calls(s.text))
 
     def work(self) -> int:
@@ -105,11 +105,11 @@ class Body:
         return len(self.statements) + FUNCTION * (self.functions() + gathers)
 
     def operations(self) -> int:
-        """How many other expressions it computes."""
+        """The number of other expressions in one iteration."""
         return sum(isinstance(s, (Let, Select)) for s in self.statements) - self.functions()
 
     def aligned(self, value: Value, space: Shape) -> str:
-        """The variable of a value that is made element by element where the loop runs."""
+        """The variable of a value that has one element for each iteration of the space."""
         if self.plan.is_read(value, self.position):
             address = flat(identity(len(space)), row_major(space))
             return self.load(Place(value, address), ())
@@ -121,7 +121,7 @@ class Body:
         return self.value(value, index)
 
     def source(self, definition: Combination | Put, space: Shape) -> str:
-        """The variable that a reduction, a prefix or a put takes in."""
+        """The variable of the element that a reduction, a prefix or a put takes in."""
         if not isinstance(definition, Put):
             return self.aligned(definition.source, space)
         return self.value(
@@ -129,14 +129,14 @@ class Body:
         )
 
     def put_index(self, definition: Put) -> Index:
-        """The index in the space of a put; sizes of 1 are not looped over."""
+        """The index in the space of a put, whose dimensions of size 1 have no loop."""
         sizes = tuple(s for s in definition.space if s != 1)
         index = reshaped(definition.space, sizes, identity(len(sizes)), self.bounds)
         assert index is not None
         return index
 
     def put_place(self, whole: Value, definition: Put) -> Place:
-        """Where a put writes."""
+        """The place that a put writes to."""
         index = self.put_index(definition)
         if isinstance(definition.target, Affine):
             place = Place(whole, definition.target.at(index))
@@ -149,7 +149,7 @@ class Body:
         return f"v{self.count}"
 
     def value(self, value: Value, index: Index, guards: tuple[Guard, ...] = ()) -> str:
-        """The variable, or the constant, that a value is at an index."""
+        """The variable, or the literal, of a value's element at an index."""
         if value in self.plan.numbers:
             number = self.plan.numbers[value]
             whole = value.dtype.name == "bool"
@@ -201,7 +201,7 @@ class Body:
         return name
 
     def _require(self, node: Node, index: Index, guards: tuple[Guard, ...]) -> None:
-        """Give the call up where a condition does not hold: an index is out of range then."""
+        """Give the call up if the node's condition is false, as for an index out of range."""
         condition = argument(node, node.op.row.requires)
         truth = self.value(condition, broadcast(index, condition.shape), guards)
         wrong = self.new()
@@ -226,7 +226,7 @@ class Body:
     def chosen(
         self, whole: Value, address: Address, index: Index, guards: tuple[Guard, ...]
     ) -> Place:
-        """The place that indices choose, each of them checked."""
+        """The place that index values choose; each index is checked to be in range."""
         total, picked = Affine(), []
         for dim, stride, size in zip(
             address.dims, row_major(address.shape), address.shape, strict=True
@@ -252,7 +252,7 @@ class Body:
     def _pieces(
         self, value: Value, definition: Pieces, index: Index, guards: tuple[Guard, ...]
     ) -> str:
-        """The last piece that covers the index; the base where none does."""
+        """The element of the last piece that covers the index, or else of the base."""
         open_pieces = []
         for piece in reversed(definition.pieces):
             guard = Guard(index[piece.dim], piece.low, piece.high)
@@ -267,7 +267,7 @@ class Body:
             text = self.value(piece.source, piece.into(index), guards)
         elif definition.base is not None:
             text = self.value(definition.base, index, guards)
-        else:  # pieces cover everything: the first needs no condition
+        else:  # the pieces cover everything: the first one needs no condition
             _, piece = open_pieces.pop()
             inside = Guard(index[piece.dim], piece.low, piece.high)
             text = self.value(piece.source, piece.into(index), (*guards, inside))
@@ -285,7 +285,7 @@ class Body:
     def _expression(
         self, node: Node, definition: Pointwise, index: Index, guards: tuple[Guard, ...]
     ) -> str:
-        """The expression of a node, its operands cast to the type that it computes in."""
+        """The C expression of a node. Operands are cast to the dtype in which it computes."""
         row = node.op.row
         compute = compute_dtype(node)
         c_type = C_TYPES[compute.name]
@@ -309,7 +309,7 @@ class Body:
 
 
 def _brought(text: str, source: str, compute: str, dtype: str) -> str:
-    """An operand of another dtype as it is computed with: rounded, where that is more precise."""
+    """An operand cast to the dtype of the computation; rounded to `dtype` if less precise."""
     text = cast(text, compute, source) if source not in HALVES else text
     return text if dtype == compute or source == dtype else widened(narrowed(text, dtype), dtype)
 

@@ -61,19 +61,19 @@ class Compiled(Wrapper[P, R]):
     ) -> None:
         self.function: Callable[..., Any] = function
         self.static = static
-        self.sees_arrays = sees_arrays  # whether it sees NumPy's arrays as arrays, or as tensors
+        self.sees_arrays = sees_arrays  # whether the function sees arrays, or tensors
         self.verbose = verbose
         self.dynamic = dynamic
-        # what calls the program of the last signature, how many arguments it takes, and the default
-        # dtype that it is for: one record, which threads find whole
+        # one record, so that threads see it whole: the function that calls the program of the last
+        # signature, its number of arguments, and the default dtype that it holds for
         self.entry: tuple[Any, int, Any] = (None, -1, None)
         self.latest: Stages | None = None
-        # programs for what is outside as it is now, and for what was there before, by what that is
+        # the programs for the outside values of now, and those for earlier ones by their key
         self.world = _World(function, dynamic, None)
         self.worlds: dict[Any, _World] = {}
-        self.renewals = 0  # how often programs were made for something else outside
-        self.restless = 0  # how often the function has changed what it reads itself
-        # attributes of arguments that the function itself changes, a count of calls say
+        self.renewals = 0  # how often programs were made because outside values changed
+        self.restless = 0  # how often the function itself changed values that it reads
+        # attributes of arguments that the function itself changes, such as a count of calls
         self.own: set[tuple[type, str]] = set()
         keeps_signature(function, self, "compile")
 
@@ -86,17 +86,17 @@ class Compiled(Wrapper[P, R]):
 
     @property
     def programs(self) -> dict[Any, Any]:
-        """The programs of now, by structure, shapes, dtypes and Python values of arguments."""
+        """signature -> (program, structure of the outputs), for the outside values of now"""
         return self.world.programs
 
     @property
     def sizes(self) -> Any:
-        """Those whose sizes stay open; None if none may."""
+        """The programs with symbolic sizes; None if no dimension is dynamic."""
         return self.world.sizes
 
     @property
     def pairs(self) -> dict[Any, Any]:
-        """Those with gradients, likewise."""
+        """(signature, which arguments require a gradient) -> programs with gradients"""
         return self.world.pairs
 
     def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
@@ -106,7 +106,7 @@ class Compiled(Wrapper[P, R]):
             and not keywords
             and not (seeing and current().seen)  # Note [Seen calls]
             and not (inference_modes and current().inference)  # Note [Inference]
-            # what is not said in the arguments may depend on it
+            # a program may depend on it without an argument that shows it
             and (DEFAULT.dtype if dtype_blocks else DEFAULT.process) is default
         ):
             result = short(*args)
@@ -135,7 +135,7 @@ class Compiled(Wrapper[P, R]):
                 _warn_once()
             return self._eagerly(args, keywords)
         if self.sizes is not None and self.sizes.is_of_nothing(tensors, structure):
-            return self._eagerly(args, keywords)  # which takes less time than to compile it
+            return self._eagerly(args, keywords)  # faster than compiling
         if current().recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure, args, keywords)
         program, outputs = self._program(key, tensors, structure)
@@ -155,9 +155,9 @@ class Compiled(Wrapper[P, R]):
             self._enter(program, structure.children[0], outputs, tensors)
         try:
             results = program.run([in_order(t.value) for t in given])
-        except DegenerateError:  # repeated eigenvalues: eager mode knows the derivative there
+        except DegenerateError:  # repeated eigenvalues: the eager derivative handles them
             results = None
-        if results is None:  # or an index out of range: the eager operators say so
+        if results is None:  # an index is out of range: the eager operators raise
             return self._eagerly(args, keywords)
         made = [mark_inference(make(o)) if isinstance(o, np.ndarray) else o for o in results]
         result = _returned(pytrees.unflatten(outputs, made), given)
@@ -165,7 +165,7 @@ class Compiled(Wrapper[P, R]):
         return result_arrays(result) if of_ours else result
 
     def _eagerly(self, args: Any, keywords: Any) -> Any:
-        """The function itself, on tensors that share the memory of arrays: so it was traced."""
+        """Run the function itself, on tensors that share the memory of arrays, as in the trace."""
         if self.static is not None:
             args, keywords = self.static.marked(args, keywords)
         of_ours = any(isinstance(v, ndarray) for v in pytrees.leaves((args, keywords)))
@@ -176,7 +176,7 @@ class Compiled(Wrapper[P, R]):
         return result if of_ours else plain_tree(result)
 
     def _memory(self, args: Any, keywords: Any, given: list[Any]) -> list[Any]:
-        """The arrays of all tensors among the arguments, as the caller has them."""
+        """The arrays of all tensor arguments, as the caller has them."""
         if self.static is not None:
             args, keywords = self.static.marked(args, keywords)
         leaves = [v for v in pytrees.leaves((args, keywords)) if isinstance(_argument(v), Tensor)]
@@ -188,7 +188,7 @@ class Compiled(Wrapper[P, R]):
         return found or self._compile(key, tensors, structure)
 
     def _open_program(self, key: Any, tensors: list[Any], structure: Any) -> Any:
-        """A program whose sizes stay open; None if there is none."""
+        """A program with symbolic sizes; None if there is none."""
         if self.sizes is None:
             return None
         with uncollected():
@@ -199,9 +199,9 @@ class Compiled(Wrapper[P, R]):
         return found
 
     def _renew(self, tensors: list[Any]) -> None:
-        """Take the programs for what is outside now: what they hold is as it was, or they are new.
+        """Choose the programs for the outside values of now, or start a new set of programs.
 
-        What is looked at is what the function reads, from the objects among the arguments on, too.
+        All values that the function reads are compared, also those reached from its arguments.
         """
         objects = [t for t in tensors if not isinstance(t, Tensor) and has_attributes(t)]
         about = tuple(map(Same, objects))
@@ -223,7 +223,7 @@ class Compiled(Wrapper[P, R]):
         self._keep(found)
 
     def _keep(self, world: _World) -> None:
-        """Take a world, the latest of a few that are kept."""
+        """Make a world the current one; keep the latest few."""
         self.world = world
         self.worlds = {k: w for k, w in self.worlds.items() if w is not world}
         self.worlds[world.outside.reads.key] = world
@@ -231,7 +231,7 @@ class Compiled(Wrapper[P, R]):
             del self.worlds[next(iter(self.worlds))]
 
     def _look(self, objects: Sequence[Any]) -> Reads:
-        members = self.sees_arrays  # those of a module's forward and of a step are arguments
+        members = self.sees_arrays  # parameters of a compiled module or step are arguments already
         return look(self.function, objects, members=members)
 
     def _count_renewal(self) -> None:
@@ -245,8 +245,10 @@ class Compiled(Wrapper[P, R]):
             )
 
     def _note_changes(self, objects: list[Any]) -> None:
-        """See what the function has changed itself, while it was traced. A container that it fills
-        counts as it is then; a function that always changes what else it reads is not compiled.
+        """Look at what the function changed while it was traced.
+
+        A container that it fills counts as it is afterwards. A function that changes other values
+        that it reads, again and again, is not compiled.
         """
         outside = self.world.outside
         if (source := outside.reads.moved()) is not None:
@@ -271,8 +273,8 @@ class Compiled(Wrapper[P, R]):
                 )
 
     def _enter(self, program: Any, arguments: Any, outputs: Any, tensors: list[Any]) -> None:
-        """Let the next calls of this signature take the short way, from the second on: most
-        programs that are called once are never called again.
+        """Install the short way in for this signature, from its second call on: most programs
+        called once are never called again.
         """
         if not program.is_known:
             program.is_known = True
@@ -292,7 +294,7 @@ class Compiled(Wrapper[P, R]):
         return _signature(args, keywords, self.own, self.sees_arrays)
 
     def call(self, *args: Any, **keywords: Any) -> Any:
-        """The function as it is, on the arguments of a signature."""
+        """Call the function, with static arguments unwrapped."""
         return self.function(
             *map(unwrapped, args), **{k: unwrapped(v) for k, v in keywords.items()}
         )
@@ -305,7 +307,7 @@ class Compiled(Wrapper[P, R]):
         before = [attributes_of(v) for v in objects]
         with changed(roots_from=0):
             graph = trace(mutated_arguments.watched(function), *args, **keywords)
-        kept = graph.signature.static  # without the objects, which a program does not keep alive
+        kept = graph.signature.static  # a program does not keep these objects alive
         graph.signature.static = {n: Same(v) if has_attributes(v) else v for n, v in kept.items()}
         self.world.outside.note(graph)
         self._note_changes(objects)
@@ -343,7 +345,7 @@ class Compiled(Wrapper[P, R]):
         return found
 
     def _warn_of_numbers(self, key: Any) -> None:
-        """Say, once, that a whole number or attribute makes a program for each of its values."""
+        """Warn once that each value of a whole number, or of an attribute, compiles a program."""
         alike = [k for k in self.programs if _but_for_numbers(k) == _but_for_numbers(key)]
         if len(alike) != _MANY:
             return
@@ -360,7 +362,7 @@ class Compiled(Wrapper[P, R]):
     def _differentiable(
         self, key: Any, tensors: list[Any], structure: Any, args: Any, keywords: Any
     ) -> Any:
-        """The pair of `differentiate`, compiled, as one node of the tape."""
+        """Run the compiled pair of `differentiate` as one node of the tape."""
         marks = tuple(isinstance(t, Tensor) and t.requires_grad for t in tensors)
         found = self.pairs.get((key, marks))
         if found is None:
@@ -389,7 +391,7 @@ class Compiled(Wrapper[P, R]):
         return result_arrays(result) if of_ours else result
 
     def _pair_program(self, graph: Graph, request: Any, part: Callable[[Gradient], Graph]) -> Any:
-        """One of the programs of a pair, for open sizes if there are any."""
+        """A program of a pair, with symbolic sizes if any dimension is dynamic."""
         found = None
         if self.sizes is not None:
             key, role, tensors, structure = request
@@ -437,24 +439,24 @@ def compiled_on_tensors(
     dynamic: Any = None,
     static: Statics | None = None,
 ) -> Compiled[..., Any]:
-    """A compiled function that sees NumPy's arrays as tensors, as a module's forward does."""
+    """A compiled function that sees NumPy arrays as tensors, as a module's forward does."""
     return Compiled(function, verbose, dynamic, static, sees_arrays=False)
 
 
 def _returned(result: Any, given: list[Any]) -> Any:
-    """What the caller gets, once its arguments are written to."""
+    """The result for the caller, once the arguments are written to."""
     return result.put_back(given) if type(result) is Written else result
 
 
 def _write_arrays(memory: list[Any], given: list[Any], places: Sequence[int]) -> None:
-    """Copy to arrays of the caller what was written to the tensors that were made of them."""
+    """Copy writes to the tensors that stand for the caller's arrays back to these arrays."""
     for place in places:
         if memory[place] is not given[place].array:
             np.copyto(memory[place], given[place].array, casting="unsafe")
 
 
 def _check_written(given: list[Any], places: Sequence[int]) -> None:
-    """Refuse to write to an argument that is being differentiated, as eager mode does to a leaf."""
+    """Refuse writes to an argument that requires a gradient, as eager mode does for a leaf."""
     for place in places:
         if given[place].requires_grad:
             raise InplaceError(
@@ -466,7 +468,7 @@ def _check_written(given: list[Any], places: Sequence[int]) -> None:
 def _signature(
     args: Any, keywords: Any, own: set[tuple[type, str]], sees_arrays: bool
 ) -> tuple[Any, list[Any], Any]:
-    """What a program is for, the arguments as tensors and Python values, their structure."""
+    """(key of the signature, arguments as tensors and Python values, their structure)."""
     leaves, structure = pytrees.flatten((args, keywords))
     tensors = [_argument(v) for v in leaves]
     if not sees_arrays:
@@ -484,32 +486,32 @@ def _signature(
     return key, tensors, structure
 
 
-_MANY = 8  # programs that differ in a whole number alone
-_WORLDS = 16  # that are kept
-_PROGRAMS = 512  # that are kept in one
-_BEFORE = 2  # what stands before the arguments in a signature: their structure, and the modes
+_MANY = 8  # programs that differ only in a whole number
+_WORLDS = 16  # worlds that are kept
+_PROGRAMS = 512  # programs kept in one world
+_BEFORE = 2  # entries of a signature before the arguments: their structure, and the modes
 
 
 def _but_for_numbers(key: Any) -> tuple[Any, ...]:
-    """A signature without the values of whole numbers, and without attributes."""
+    """A signature without the values of whole numbers and of attributes."""
     kept = (p[:1] if p[0] is int else p[:2] if _is_object(p) else p for p in key[_BEFORE:])
     return (*key[:_BEFORE], *kept)
 
 
 def _is_object(part: tuple[Any, ...]) -> bool:
-    """Whether a part of a signature is an object with its attributes."""
+    """Whether an entry of a signature is an object with its attributes."""
     return type(part) is tuple and len(part) > 1 and type(part[1]) is Same
 
 
 def _modes() -> tuple[Any, ...]:
-    """What the modes that are open do to a program: the dtype of an autocast, the device."""
+    """The active modes that a program depends on: the autocast dtype and the default device."""
     now = current()
     precision = now.autocast is not None and now.autocast.enabled and now.autocast.dtype
     return precision, now.default_device
 
 
 def _argument(value: Any) -> Any:
-    """Arrays and numbers as tensors, so that one program serves all; anything else as it is."""
+    """Arrays and numbers as tensors, so that one program serves all; other values unchanged."""
     if isinstance(value, Tensor):
         if not isinstance(value, ndarray):
             return value
@@ -523,7 +525,7 @@ def _argument(value: Any) -> Any:
 
 
 def _part(value: Any, own: set[tuple[type, str]]) -> tuple[Any, ...]:
-    """An argument's part of the signature."""
+    """The entry of an argument in the signature."""
     kind = type(value)
     if kind is NumberTensor:
         return (value.shape, value.dtype, value.wrapped)
@@ -545,7 +547,7 @@ def _name(function: Any) -> str:
 
 
 class _World:
-    """The programs for what is outside as it was when they were made."""
+    """The programs made for one set of outside values."""
 
     outside: Any  # None before the first call
 
@@ -556,7 +558,7 @@ class _World:
         self.outside = outside
 
     def keep(self, key: Any, found: Any) -> None:
-        """Keep a program; those for objects that are gone, and the oldest of many, go."""
+        """Add a program; drop those for deleted objects, and the oldest of too many."""
         gone = [k for k in self.programs if any(_is_object(p) and p[1].is_gone() for p in k)]
         for each in gone:
             del self.programs[each]
@@ -565,12 +567,12 @@ class _World:
         self.programs[key] = found
 
     def is_of_now(self, about: tuple[Same, ...]) -> bool:
-        """Whether what is outside is as it was, for a call with such objects."""
+        """Whether the outside values are unchanged, for a call with the objects `about`."""
         return self.outside is not None and self.outside.is_as_it_was(about)
 
 
 class _CompiledPair:
-    """A pair of graphs and its programs: forward, and backward for each set of absent gradients."""
+    """A pair of graphs with programs: forward, and backward for each set of absent gradients."""
 
     def __init__(
         self, owner: Compiled, key: Any, marks: Any, tensors: Any, structure: Any, pair: Gradient
@@ -582,8 +584,9 @@ class _CompiledPair:
         self.programs: dict[Any, Any] = {}
 
     def run(self, absent: Any, inputs: list[Any]) -> tuple[list[Any], bool]:
-        """The outputs of the forward graph (`absent` is None) or of the backward graph; and whether
-        its program gave the call up."""
+        """The outputs of the forward graph (`absent` is None) or of the backward graph, and whether
+        the program gave the call up.
+        """
 
         def part(pair: Gradient) -> Graph:
             return pair.f if absent is None else pair.specialised(absent)
@@ -595,12 +598,12 @@ class _CompiledPair:
             request = (key, (marks, absent), tensors, structure)
             program = self.programs[absent] = self.owner._pair_program(graph, request, part)
         arrays = program.run([in_order(t.value) for t in inputs])
-        if arrays is None:  # an index out of range: the eager operators say so
+        if arrays is None:  # an index is out of range: the eager operators raise
             return interpret.run_flat(graph, inputs), True
         return [None if a is None else make(a) for a in arrays], False
 
     def pull_eagerly(self, inputs: list[Any], grads: list[Any]) -> list[Any]:
-        """Gradients by the tape: a graph knows none where values repeat or a root is 0."""
+        """Gradients by the eager tape, for repeated values or a root of 0."""
         _, _, examples, structure = self.request
 
         def flat(*variables: Any) -> tuple[list[Any], None]:
@@ -614,7 +617,7 @@ class _CompiledPair:
 
 
 class _PairFunction(Function):
-    """A compiled pair on the eager tape. Second order goes through the graphs, interpreted."""
+    """A compiled pair as an eager function. Second derivatives interpret its graphs."""
 
     @staticmethod
     def forward(ctx: Any, programs: _CompiledPair, *inputs: Any) -> Any:
@@ -655,13 +658,13 @@ class _PairFunction(Function):
 
 
 def _seen(example: ShapeDtype, given: Iterator[Any]) -> Any:
-    """The next argument as the function sees it."""
+    """The next argument, in the form that the function sees."""
     tensor = next(given)
     return argument_of(tensor) if example.is_array else tensor
 
 
 def _without_data(value: Any) -> Any:
-    """An argument as an example of its shape: its values can be forgotten."""
+    """An argument as its shape, dtype and gradient mark; numbers and other values unchanged."""
     if not isinstance(value, Tensor) or type(value) is NumberTensor:
         return value
     return ShapeDtype.of(value, value.shape, value.requires_grad)
@@ -750,7 +753,7 @@ def compile(
         return function
     dynamic = None if isinstance(dynamic, bool) else dynamic
     copied = getattr(function, "compiled_copy", None)
-    if copied is not None:  # an nn.Module: its parameters become arguments
+    if copied is not None:  # an nn.Module
         if dynamic is not None or static_argnums != () or static_argnames != ():
             raise ArgumentError(
                 "compile: dynamic and static arguments are a function's; compile a function that "
@@ -762,7 +765,7 @@ def compile(
 
 
 def _check_options(backend: Any, mode: Any, options: Any) -> None:
-    """Refuse what PyTorch's options cannot mean here."""
+    """Refuse PyTorch's options that have no meaning here."""
     if backend not in _BACKENDS:
         raise ArgumentError(
             f"compile(backend={backend!r}): there is native code, under the name 'inductor', and "

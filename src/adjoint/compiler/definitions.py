@@ -1,9 +1,9 @@
-"""What a node is to a loop: the vocabulary between graphs and loops.
+"""Definitions: how a loop computes a node, the vocabulary between graphs and loops.
 
-`define(node)` says how the elements of a node's results come about: by an expression of the
-elements of its inputs, by looking elsewhere (views, pieces, gathers), by combining many
-(reductions, prefixes), by putting some into places (puts), or by a library. None means that only
-the eager kernel knows.
+`define(node)` says how the elements of a node's result are computed: by an expression of the
+elements of its inputs, by a lookup of elements (views, pieces, gathers), by a combination of many
+(reductions, prefixes), by writes to chosen places (puts), or by a routine. None means that only the
+eager kernel computes the node.
 """
 
 from __future__ import annotations
@@ -46,40 +46,41 @@ from adjoint.graph.passes.products_onto import is_onto
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor.tensor import make
 
-CHEAP = 6  # additions up to which a value is made again rather than kept
+CHEAP = 6  # additions up to which a value is recomputed instead of kept
 
 
 class Definition:
-    """How elements come about; what every definition answers, and what it says by default."""
+    """How elements are computed: the questions that every definition answers, with defaults."""
 
-    joins = False  # whether it joins dimensions, so that an index of the source is not affine
+    joins = False  # whether it merges dimensions, so that the source's index is not affine
 
     def made_of(self, size: int) -> list[tuple[Value, bool]]:
-        """(value, in_place) for each value that elements are made of.
+        """(value, in_place) for each value that elements are computed from.
 
-        `in_place` says whether a loop over `size` elements reads it at the place where it is.
+        `in_place` says whether a loop over `size` elements reads the value at the loop's own
+        position.
         """
         return []
 
     def takes_once(self, value: Value, result: Value) -> bool:
-        """Whether each element of a value is wanted once for a result."""
+        """Whether each element of `value` is read once to compute `result`."""
         return False
 
     def cost(self, inputs: int) -> int:
-        """What one element costs, in additions, beside its inputs."""
+        """The additions for one element, without those for its inputs."""
         return 2 * inputs
 
 
 @record
 class Fill(Definition):
-    """One number everywhere."""
+    """The same number everywhere."""
 
     number: Any
 
 
 @record
 class Arange(Definition):
-    """start, start + step, …: arange."""
+    """arange: start, start + step, …"""
 
     start: Any
     step: Any
@@ -87,11 +88,11 @@ class Arange(Definition):
 
 @record
 class Pointwise(Definition):
-    """An expression of the elements of the inputs, which broadcast."""
+    """An expression of the elements of the inputs, which are broadcast."""
 
     text: str  # "sin{@}({self}) * {other}"
-    names: frozenset[str]  # of the arguments in it
-    reads: tuple[Value, ...]  # the tensors among them
+    names: frozenset[str]  # of the arguments that occur in the text
+    reads: tuple[Value, ...]  # those arguments that are tensors
 
     def made_of(self, size: int) -> list[tuple[Value, bool]]:
         return [(v, math.prod(v.shape) == size) for v in self.reads]
@@ -105,20 +106,20 @@ class Pointwise(Definition):
 
 @record
 class Look(Definition):
-    """Another look at the elements of one value."""
+    """Elements of one value, found at another index."""
 
     source: Value
 
     def into(self, index: Index, bounds: Bounds) -> Index | None:
-        """The index in the source; None where it is not affine."""
+        """The index in the source; None if it is not affine."""
         raise NotImplementedError
 
 
 @record
 class ViewDefinition(Look):
-    """A look at some elements, or at all of them in another order."""
+    """Some elements of the source, or all elements in another order."""
 
-    index: Index  # of the source, in terms of the view's own
+    index: Index  # of the source, in terms of the view's index
 
     def made_of(self, size: int) -> list[tuple[Value, bool]]:
         return [(self.source, False)]
@@ -129,7 +130,7 @@ class ViewDefinition(Look):
 
 @record
 class Reshape(Look):
-    """The elements of one value, in the same order, in another shape."""
+    """The elements of the source, in the same order, in another shape."""
 
     shape: Shape
 
@@ -147,13 +148,13 @@ class Reshape(Look):
 
 @record
 class Piece:
-    """A part of a value that is another value."""
+    """A range of a value that is another value."""
 
     source: Value
-    dim: int  # of the whole
+    dim: int  # the whole's dimension that the range is in
     low: int
     high: int
-    drops: bool = False  # whether the source lacks that dimension
+    drops: bool = False  # whether the source lacks this dimension
 
     def into(self, index: Index) -> Index:
         moved = index[self.dim] + Affine(-self.low)
@@ -163,9 +164,9 @@ class Piece:
 
 @record
 class Pieces(Definition):
-    """A value put together of others: cat, and writes to a part."""
+    """A value composed of other values: cat, and writes to a part."""
 
-    base: Value | None  # what shows where no piece lies
+    base: Value | None  # the value outside the pieces
     pieces: tuple[Piece, ...]
 
     def made_of(self, size: int) -> list[tuple[Value, bool]]:
@@ -178,17 +179,17 @@ class Pieces(Definition):
 
 @record
 class Address:
-    """A place in a value that indices in other values choose."""
+    """An element of a value, at indices that are themselves values."""
 
     shape: Shape  # of the indexed value
-    dims: tuple[Value | int, ...]  # for each of its dimensions: the index, or a dimension of space
-    space: Shape  # what the choice runs over
-    first: int  # where in the space the dimensions of the indices begin
-    rank: int  # and how many they are
+    dims: tuple[Value | int, ...]  # for each dimension: the index, or a dimension of space
+    space: Shape  # the shape of the chosen elements
+    first: int  # the first dimension of the space that belongs to the indices
+    rank: int  # how many dimensions of the space belong to the indices
     wraps: bool  # whether negative indices count from the end
 
     def of(self, value: Value, index: Index) -> Index:
-        """The index in one of the indices, for an index in the space."""
+        """The index in `value`, one of the index values, for an index in the space."""
         return broadcast(index[self.first : self.first + self.rank], value.shape)
 
     def indices(self) -> list[Value]:
@@ -197,7 +198,7 @@ class Address:
 
 @record
 class Gather(Definition):
-    """Elements of a value, chosen by indices."""
+    """Elements of a value at indices that are values."""
 
     source: Value
     address: Address
@@ -211,12 +212,12 @@ class Gather(Definition):
 
 @record
 class Put(Definition):
-    """A copy of a value, with elements written to chosen places."""
+    """A copy of a value with elements written to chosen places."""
 
     base: Value
     part: Value
-    space: Shape  # that the writes run over; the part broadcasts to it
-    target: Address | Affine  # chosen by indices, or the position in the whole
+    space: Shape  # the writes run over it; the part broadcasts to it
+    target: Address | Affine  # chosen by indices, or an affine position in the whole
     accumulate: bool
 
     def made_of(self, size: int) -> list[tuple[Value, bool]]:
@@ -229,7 +230,7 @@ class Put(Definition):
 
 @record
 class Combination(Definition):
-    """Elements combined along dimensions, by one of the ways in `accumulators.py`."""
+    """Elements combined along dimensions, by an accumulator of `accumulators.py`."""
 
     kind: str
     source: Value
@@ -243,7 +244,7 @@ class Combination(Definition):
 
 
 class Reduction(Combination):
-    """Many elements to one: 'sum', 'mean', 'amax', 'amin', 'prod', 'any', 'all'."""
+    """Many elements combined to one: 'sum', 'mean', 'amax', 'amin', 'prod', 'any', 'all'."""
 
 
 class Prefix(Combination):
@@ -252,19 +253,19 @@ class Prefix(Combination):
 
 @record
 class RoutineDefinition(Definition):
-    """A routine of BLAS, of LAPACK or of our own: see `libraries`."""
+    """A routine on whole arrays, of BLAS, LAPACK or our own: see `routine_calls` and `routines`."""
 
     routine: str  # "product"
-    ours: Routine | None = None  # that takes arrays row by row, and its numbers
+    ours: Routine | None = None  # our own routine, for row-major arrays, with its numbers
 
 
-_MANY_SCORES = 1 << 13  # of one head, from which they are not kept between forward and backward
-_MOST_PIECES = 16  # of a cat that a loop has branches for; more are copied
+_MANY_SCORES = 1 << 13  # of one head, from which scores are recomputed in the backward
+_MOST_PIECES = 16  # pieces of a cat that a loop tells apart by branches; more are copied
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
 def define(node: Node) -> Definition | None:
-    """How native code makes the results of a node; None where it cannot."""
+    """How native code computes the results of a node; None if it cannot."""
     if isinstance(node.op, (Constant, Region)) or not all(
         is_native(v) for v in (*node.inputs(), *node.outputs)
     ):
@@ -277,7 +278,7 @@ def define(node: Node) -> Definition | None:
 
 
 def is_native(value: Value) -> bool:
-    """Whether there is a C type for a value."""
+    """Whether the dtype of a value has a C type."""
     return value.dtype.name in C_TYPES
 
 
@@ -285,22 +286,22 @@ _OF_GRIDS = ("nextafter.default", "nan_to_num.default", "view.dtype", "hash_tens
 
 
 def depends_on_grid(node: Node) -> bool:
-    """Whether the result in halves is not that in float32, rounded."""
+    """Whether the result in half precision differs from the rounded result in float32."""
     values = (*node.inputs(), *node.outputs)
     return node.name in _OF_GRIDS and any(v.dtype.name in HALVES for v in values)
 
 
 def compute_dtype(node: Node) -> DType:
-    """What the operands of a pointwise node are brought to: float32 for halves."""
+    """The dtype in which a pointwise node computes: float32 for half precision."""
     found = computes_in(node) or node.outputs[0].dtype
     return dtypes.float32 if found.name in HALVES else found
 
 
 def promoted_to(node: Node, value: Any) -> DType:
-    """The dtype that an operand of a pointwise node is rounded to.
+    """The dtype to which an operand of a pointwise node is rounded before it is used.
 
-    That of the operands; beside halves in a row with `numbers: wide` a number or a 0-d tensor
-    stays float32, in which halves are computed.
+    This is the common dtype of the operands. In a row with `numbers: wide`, a number or 0-d tensor
+    next to halves stays float32, as the computation is in float32.
     """
     dtype = computes_in(node) or compute_dtype(node)
     is_number = not (isinstance(value, Value) and value.shape)
@@ -354,7 +355,7 @@ def _pointwise(node: Node) -> Pointwise | None:
 
 @lru_cache(1 << 12)
 def _placeholders(text: str) -> frozenset[str]:
-    """The arguments that stand in a text."""
+    """The names of the arguments that occur in a text."""
     return frozenset(_PLACEHOLDER.findall(text))
 
 
@@ -367,7 +368,7 @@ def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
         return None if number is None else Fill(number)
     dim = argument(node, "dim") if "dim" in node.op.schema.names else None
     if dim == () and kind in ("any", "all"):
-        return None  # no dimension at all: a conversion
+        return None  # reduces no dimension: a conversion
     dims = wrap_dims(node.name, (dim,) if isinstance(dim, int) else dim, len(source.shape))
     if (
         all(source.shape[d] == 1 for d in dims if source.shape)
@@ -378,7 +379,7 @@ def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
 
 
 def _accumulates(kind: str, source: DType, result: DType) -> bool:
-    """Whether an accumulator of the result's kind takes the elements in as they are."""
+    """Whether an accumulator of the result's dtype takes the elements in without a conversion."""
     if not {source.name, result.name}.isdisjoint((*COMPLEX, *HALVES)):
         return False
     if source is result or kind in ("any", "all"):
@@ -402,7 +403,7 @@ def _prefix(node: Node) -> Prefix | Reshape | None:
 
 
 def _view(node: Node) -> ViewDefinition | Reshape | None:
-    """Run the kernel on arrays whose addresses count the steps along one dimension."""
+    """Find a view's index by its kernel, on arrays whose addresses count along one dimension."""
     row = node.op.row
     flips = node.name == "flip.default"
     if len(node.outputs) != 1 or not (row.schema.is_view or flips):
@@ -410,7 +411,7 @@ def _view(node: Node) -> ViewDefinition | Reshape | None:
     source, output = next(node.inputs()), node.output
     if sum(1 for _ in node.inputs()) != 1 or source.dtype is not output.dtype:
         return None
-    if row.moves == "shape" or node.name == "view.dtype":  # of the same dtype
+    if row.moves == "shape" or node.name == "view.dtype":  # `view.dtype` here keeps the dtype
         return Reshape(source, output.shape)
     if flips:
         dims = {d % max(len(source.shape), 1) for d in argument(node, "dims")}
@@ -429,12 +430,12 @@ def _view(node: Node) -> ViewDefinition | Reshape | None:
 def _looked(
     op: Operator, args: tuple[Any, ...], shape: Shape, output: Shape
 ) -> tuple[bool, Index] | None:
-    """Whether a view keeps all elements in their order, and where it finds them; None where an
-    operator is no view.
+    """(keeps_order, index) of a view: whether it has all elements of its source in their order, and
+    the index in the source. None if the operator returns no view of these arguments.
     """
     found = []
     if _moved(op, args, shape, None) is None:
-        return None  # some rows that call themselves views compute
+        return None  # some rows with a view schema compute a copy
     for d in range(len(shape)):
         moved = _moved(op, args, shape, d)
         if moved is None or moved.shape != output:
@@ -449,7 +450,7 @@ def _looked(
     return same and reshaped(shape, output, identity(len(bounds)), bounds) == index, index
 
 
-_known_looks = lru_cache(1 << 12)(_looked)  # an unrolled loop has the same ones in every turn
+_known_looks = lru_cache(1 << 12)(_looked)  # the turns of an unrolled loop ask for the same views
 _ORIGIN = np.zeros(1, np.int8)
 
 
@@ -492,7 +493,7 @@ def _pieces(node: Node) -> Pieces | RoutineDefinition | None:
 def _joined(node: Node) -> Pieces | RoutineDefinition | None:
     tensors, dim = node.args
     if any(len(v.shape) != len(node.output.shape) for v in tensors):
-        return None  # PyTorch lets an empty vector stand among tensors of any rank
+        return None  # as in PyTorch, an empty vector may stand among tensors of any rank
     if len(tensors) > _MOST_PIECES:
         return RoutineDefinition("join")
     dim %= len(node.output.shape)
@@ -541,7 +542,7 @@ def _put(node: Node) -> Put | Pieces | None:
 
 
 def _put_view(node: Node) -> Put | Pieces | None:
-    """A write to a view with steps: the view's place in the whole."""
+    """A write to a strided view: the position of the view in the whole."""
     whole, part, *rest = node.args
     name, _, overload = node.op.row.overwrites.partition(".")
     room = imagined(whole.shape, np.int8)
@@ -556,11 +557,11 @@ def _put_view(node: Node) -> Put | Pieces | None:
 
 
 def _indexed(shape: Shape, indices: Sequence[Any]) -> Address | None:
-    """The address of x[indices], None standing for a whole dimension."""
+    """The address of x[indices]; an index None takes the whole dimension."""
     given: list[Any] = [*indices, *[None] * (len(shape) - len(indices))]
     chosen = [d for d, v in enumerate(given) if v is not None]
     if not chosen or any(given[d].dtype.name not in ("int64", "int32") for d in chosen):
-        return None  # a mask decides how many elements there are
+        return None  # the size of a mask's result depends on its values
     spread = np.broadcast_shapes(*(given[d].shape for d in chosen))
     first = chosen[0] if chosen == list(range(chosen[0], chosen[-1] + 1)) else 0
     kept = [d for d in range(len(shape)) if given[d] is None]
@@ -573,7 +574,7 @@ def _indexed(shape: Shape, indices: Sequence[Any]) -> Address | None:
 
 
 def _along(shape: Shape, dim: int, index: Value) -> Address | None:
-    """The address of gather and scatter: an index along one dimension, itself along the others."""
+    """The address of gather and scatter: `index` along `dim`, the own position elsewhere."""
     if len(index.shape) != len(shape) or not shape or index.dtype.name not in ("int64", "int32"):
         return None
     dims: list[Value | int] = list(range(len(shape)))
@@ -581,11 +582,11 @@ def _along(shape: Shape, dim: int, index: Value) -> Address | None:
     return Address(shape, tuple(dims), index.shape, 0, len(shape), wraps=False)
 
 
-# -- libraries ------------------------------------------------------------------------------------
+# -- routines -------------------------------------------------------------------------------------
 
 
 def _routine(node: Node) -> RoutineDefinition | None:
-    return _library_of_floats(node) or _ours(node)
+    return _routine_of_floats(node) or _ours(node)
 
 
 def _ours(node: Node) -> RoutineDefinition | None:
@@ -593,7 +594,7 @@ def _ours(node: Node) -> RoutineDefinition | None:
     return None if found is None else RoutineDefinition(found.name, found)
 
 
-def _library_of_floats(node: Node) -> RoutineDefinition | None:
+def _routine_of_floats(node: Node) -> RoutineDefinition | None:
     floats = ("float32", "float64")
     if (
         node.outputs[0].dtype.name not in floats
@@ -624,7 +625,7 @@ def _convolution(node: Node) -> RoutineDefinition | None:
 
 
 def _windows(node: Node, name: str) -> RoutineDefinition | None:
-    """One of the three maps of a convolution, where its code can be built."""
+    """A map of a convolution (spread, convolve, correlate), if its C code can be built."""
     dtypes = {v.dtype.name for v in node.inputs()}
     dtype, dimensions = node.output.dtype.name, len(node.output.shape) - 2
     there = len(dtypes) == 1 and (
@@ -634,9 +635,9 @@ def _windows(node: Node, name: str) -> RoutineDefinition | None:
 
 
 def _pooling(node: Node, name: str) -> RoutineDefinition | None:
-    """Max pooling, or gradients back at its indices, where its code can be built.
+    """Max pooling, or its backward through indices, if its C code can be built.
 
-    Small windows are better off as slices, which fuse with what is around them.
+    Small windows are decomposed into slices, which fuse with their neighbours.
     """
     dims = pooled_dimensions(node)
     kernel = windows.each(node.op.name, "kernel_size", argument(node, "kernel_size"), dims)
@@ -647,7 +648,7 @@ def _pooling(node: Node, name: str) -> RoutineDefinition | None:
 
 
 def _attention(node: Node, name: str) -> RoutineDefinition | None:
-    """Attention in blocks."""
+    """Attention in blocks, if its C code can be built for these operands."""
     query, key, value, bias, coins = (
         argument(node, n) for n in ("query", "key", "value", "bias", "coins")
     )
@@ -665,7 +666,7 @@ def _attention(node: Node, name: str) -> RoutineDefinition | None:
 
 
 def keeps_scores(node: Node) -> bool:
-    """Whether a node is an attention whose scores are few enough to keep."""
+    """Whether a node is an attention with scores few enough to keep for the backward."""
     if not node.op.row.routine.startswith("attention"):
         return False
     query, key = argument(node, "query"), argument(node, "key")
@@ -673,7 +674,7 @@ def keeps_scores(node: Node) -> bool:
 
 
 def pooled_dimensions(node: Node) -> int:
-    """How many dimensions the windows of an operator have, by its schema: int[2] kernel_size."""
+    """The dimensions of an operator's windows, read from its schema: 2 for int[2] kernel_size."""
     arguments = {a.name: a for a in node.op.schema.arguments}
     return arguments["kernel_size"].type.length or 0
 

@@ -1,9 +1,9 @@
-"""The way in for calls of a known signature: as little Python as possible.
+"""The way in for calls of a known signature, with as little Python as possible.
 
-A function is made for one program (`calling.py`): it puts the addresses of arrays into the block of
-arguments and calls. Native code itself looks whether the arrays are of the right shape, dtype and
-layout, by the fields of NumPy's array objects, and declines if they are not. Python takes apart and
-puts together what are not tuples and lists of results.
+A function is made for one program (`fast_call.py`): it puts the addresses of arrays into the block
+of arguments and calls. Native code itself checks the shape, dtype and layout of the arrays through
+the fields of NumPy's array objects, and declines if they are wrong. Python handles only the
+containers other than tuples and lists of results.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from adjoint.core.symbolic_sizes import is_open
 from adjoint.graph.ir import Value
 from adjoint.toolchain import build
 
-DECLINED = object()  # what an entry returns for arguments that it is not for
-_ND, _SIZES, _DTYPE, _FLAGS = 8, 16, 40, 48  # bytes after the address of the data
+DECLINED = object()  # returned by an entry for arguments that do not fit
+_ND, _SIZES, _DTYPE, _FLAGS = 8, 16, 40, 48  # offsets in bytes from the address of the data
 _CONTIGUOUS, _ALIGNED = 0x1, 0x100
 
 
 @lru_cache(maxsize=1)
 def fields_are_known() -> bool:
-    """Whether array objects are laid out as `fits` in native code expects: found by looking."""
+    """Whether array objects have the fields that `fits` in C expects; tried on an array."""
     array = np.empty((3, 5), np.float32)
     start = id(array) + build.data_offset()
     sizes = ctypes.c_void_p.from_address(start + _SIZES).value
@@ -45,8 +45,8 @@ def fields_are_known() -> bool:
 def text(
     inputs: list[Value], slots: dict[Value, int], first: int, segments: list[str], opening: str
 ) -> str:
-    """C: check the arrays of the inputs, whose dtypes stand from `first` on, and run. `opening`
-    declares the open sizes.
+    """C text that checks the input arrays and runs. Their dtypes begin at `first` in the block of
+    arguments; `opening` declares the symbolic sizes.
     """
     offset = build.data_offset()
     lines = [
@@ -75,10 +75,10 @@ def text(
 def write(
     program: Any, arguments: TreeDef, structure: TreeDef, kinds: Sequence[int]
 ) -> Callable[..., Any] | None:
-    """The function that calls a program with tensors and arrays, or None; `kinds` says which, by
-    the words of calling.py.
+    """A function that calls a program with tensors and arrays; None if there can be none.
 
-    They may stand alone or in tuples, lists and dictionaries; other containers have none.
+    Arguments stand alone or in tuples, lists and dictionaries. `kinds` says for each whether it is
+    a tensor, an array or either (`fast_call.TENSOR`).
     """
     steps = _building_steps(structure, iter(program.direct))
     listed = [*((fast_call.LEAF, n) for n in program.direct), (fast_call.LIST, len(program.direct))]
@@ -113,8 +113,9 @@ def write(
 
 
 class _Taken:
-    """The text that takes containers apart: what it tests, and the names of the leaves. Keys have
-    names in its scope, too: core/texts.py says why they are not written.
+    """Builds the text that takes containers apart: its tests, and the expressions of the leaves.
+
+    Keys of dictionaries get names in the scope of the text; core/texts.py says why.
     """
 
     def __init__(self) -> None:
@@ -128,7 +129,7 @@ class _Taken:
         return name
 
     def take(self, structure: TreeDef, name: str) -> bool:
-        """Take a container apart; False if that cannot be."""
+        """Take a container apart; return False for an unknown kind of container."""
         if structure.kind is None:
             self.leaves.append(name)
             return True
@@ -146,7 +147,7 @@ class _Taken:
 
 
 def _building_steps(structure: TreeDef, leaves: Iterator[int]) -> list[tuple[int, int]] | None:
-    """The steps that build tuples and lists of results; None for other containers."""
+    """The steps that build the result's tuples and lists; None if it has other containers."""
     if structure.kind is None:
         return [(fast_call.LEAF, next(leaves))]
     if structure.kind not in (tuple, list):

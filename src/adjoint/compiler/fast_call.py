@@ -1,8 +1,7 @@
-"""Calls of compiled programs without Python: `c/calling.c` as a function of Python's own.
+"""Calls of compiled programs without Python: `c/calling.c` as a built-in function.
 
-The functions of Python and NumPy that it needs are those of their stable interfaces. Where fields
-of objects are is found by looking, with objects that are nowhere else; where that fails there are
-no such calls, and programs are called the long way.
+It uses stable interfaces of Python and NumPy only. Offsets of object fields are found by searching
+objects for known words; if the search fails, programs are called the long way.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from adjoint.tensor.nodes import ZERO
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.toolchain import background
 
-LEAF, TUPLE, LIST = range(3)  # steps of building an output
-TENSOR, ARRAY, EITHER = range(3)  # what an argument is to be
+LEAF, TUPLE, LIST = range(3)  # steps that build an output
+TENSOR, ARRAY, EITHER = range(3)  # kinds of arguments
 _PATH = os.path.join(os.path.dirname(__file__), "c", "calling.c")
 _NEW = 65  # the slot of `__new__` among those of a type
 _NEW_FROM_DESCR = 94  # its place in NumPy's table
@@ -38,12 +37,12 @@ def _words(thing: Any, size: int) -> list[int | None]:
 
 
 def _place(thing: Any, size: int, wanted: int) -> int:
-    """Where a word stands in an object, in bytes."""
+    """The offset in bytes of a word in an object."""
     return 8 * _words(thing, size).index(wanted)
 
 
 def _fields() -> list[int]:
-    """Where the type of an object is, the memory of a ctypes array, and the fields of tensors."""
+    """The offsets of an object's type, of a ctypes array's memory, and of the fields of tensors."""
     tensor, memory = make(np.empty(3)), (ctypes.c_long * 4)()
     marks = [object() for _ in _FIELDS]
     for name, mark in zip(_FIELDS, marks, strict=True):
@@ -71,9 +70,7 @@ def _functions() -> list[int]:
 
 @cache
 def _table() -> Any:
-    """`python` of calling.c; None where objects are not as it knows them, and where threads of
-    Python run at the same time.
-    """
+    """The array `python` of calling.c; None if the offsets are not found, or without the GIL."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
     try:
@@ -93,8 +90,8 @@ def _source() -> str:
 
 
 def _method() -> int | None:
-    """The address of Python's record of the function; None where there is none, and as long as it
-    is being built in the background.
+    """The address of Python's record of the function; None if there is none, or while it is being
+    built in the background.
     """
     table = _table()
     if table is None:
@@ -110,7 +107,7 @@ def _method() -> int | None:
 def _words_of(
     program: Any, steps: Sequence[tuple[int, int]], declined: Any, kinds: Sequence[int]
 ) -> Any:
-    """What a call of a program does, in the words of calling.c; they keep alive what they name."""
+    """The words that tell calling.c how to call a program; they keep their objects alive."""
     lock = program.lock
     acquire, release = lock.acquire, lock.release
     building = (ctypes.c_long * (1 + 2 * len(steps)))(
@@ -138,9 +135,8 @@ def _words_of(
 def function(
     program: Any, steps: Sequence[tuple[int, int]], declined: Any, kinds: Sequence[int]
 ) -> Callable[..., Any] | None:
-    """A function of tensors and of arrays, as `kinds` says of each argument, that runs a program
-    and builds its output by steps, or returns `declined` for arguments that the program is not
-    for. None where there can be none.
+    """A function of tensors and arrays, as `kinds` says, that runs a program and builds its output
+    by `steps`. It returns `declined` for arguments that do not fit. None if it cannot be made.
     """
     method = _method()
     if method is None:

@@ -1,11 +1,11 @@
-"""Fusion: the nodes that run together, the values kept in memory, and the order of it all.
+"""Fusion: which nodes run together, which values are kept in memory, and the order of the steps.
 
-A `FusedLoop` runs over a space. It holds values in registers, and writes those that others need;
-its reductions end in accumulators, and several of them share it. A node goes to the first loop of
-its space that comes after everything it needs. A value that only its own loop reads never reaches
-memory, and one that is cheap is made again where it is read rather than kept.
+A `FusedLoop` runs over a space. It computes values in registers, and writes to memory the values
+that other steps read; its reductions, of which it may have several, end in accumulators. A node
+goes to the first loop over its space after all steps that it needs. A value that only its own loop
+reads never reaches memory, and a cheap value is recomputed where it is read instead of kept.
 
-Libraries, loops over time, branches and eager kernels are steps of their own.
+Routines, loops over time, branches and eager kernels are steps of their own.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
 from adjoint.ops import operator as operators
 
-# Compilers take more than linear time for long functions, so loops are of bounded size:
-_MOST_NODES = 600  # that one loop computes; a function, whose text may stand in the loop, is ten
+# The size of a loop is bounded, since compile time grows faster than the length of a function.
+_MOST_NODES = 600  # nodes of one loop; a function call counts as ten, as its text may be inlined
 _FUNCTION_NODES = 10
-_MOST_COMBINING = 24  # sums of one loop
-_MOST_READ = 64  # values in memory that it reads: the backward of an LSTM of two layers, 55
-_MOST_TRIED = 64  # loops of its space that might take a node in
-_DEEP = 64  # expressions within one another up to which a value that is read once is not kept
+_MOST_COMBINING = 24  # reductions of one loop
+_MOST_READ = 64  # values in memory that one loop reads; the backward of a two-layer LSTM reads 55
+_MOST_TRIED = 64  # loops over a node's space that are tried before a new one is made
+_DEEP = 64  # nesting of expressions up to which a value that is read once is not kept
 
 
-Combines = tuple[type, Intervals] | None  # a kind of combination and what it runs over
+Combines = tuple[type, Intervals] | None  # the kind of combination, and the reduced intervals
 
 
 class _Planner:
@@ -79,13 +79,13 @@ class _Planner:
         self.ready: dict[Value, int] = {}  # the first step that can read a value
         self.cost: dict[Value, int] = {}
         self.depth: dict[Value, int] = {}
-        # loops, by their number of elements, then by what they combine
+        # size of the space -> what loops over such a space combine -> their positions, sorted
         self.spaces: dict[int, dict[Combines, list[int]]] = {}
-        self.filed: dict[int, Combines] = {}  # where a loop is among them
-        self.sizes: Counter[int] = Counter()  # of loops, by position: how much they compute
-        self.reads: dict[int, set[Value]] = {}  # what they find in memory
-        self.touched: dict[Value, set[Value]] = {}  # what a value in a register is made of
-        self.kept: set[Value] = set()  # values that must be in memory
+        self.filed: dict[int, Combines] = {}  # the key of a loop in that index
+        self.sizes: Counter[int] = Counter()  # how much each loop computes, by position
+        self.reads: dict[int, set[Value]] = {}  # the values in memory that each loop reads
+        self.touched: dict[Value, set[Value]] = {}  # register value -> values in memory behind it
+        self.kept: set[Value] = set()  # values in registers that must be stored, too
         self.outputs = {o for o in graph.outputs if isinstance(o, Value)}
         for value in graph.inputs:
             self._given(value)
@@ -149,7 +149,9 @@ class _Planner:
         self.cost[value], self.ready[value], self.depth[value] = cost, ready, depth
 
     def _known(self, node: Node) -> bool:
-        """Whether a node can run now, since it depends on nothing: eye, a table of constants."""
+        """Run a node that has no inputs (eye, a table of constants) now, or once symbolic sizes are
+        known; return False for any other node.
+        """
         if isinstance(node.op, Region) or any(True for _ in node.inputs()) or is_random(node):
             return False
         if is_open(node.args) or any(is_open(v.shape) for v in node.outputs):
@@ -177,7 +179,7 @@ class _Planner:
             self._virtual(value, cost, self.ready[source], depth)
 
     def _homed(self, node: Node, definition: Definition) -> None:
-        """A value that some loop makes in a register."""
+        """Put a value that is computed in a register into a loop."""
         value = node.output
         inputs = [v for v in dict.fromkeys(node.inputs()) if v not in self.plan.numbers]
         if isinstance(definition, Pieces) and not inputs:
@@ -188,7 +190,7 @@ class _Planner:
         earliest = 0
         if isinstance(definition, Gather):
             source = definition.source
-            self._keep(source)  # or what it is a mere reshape of
+            self._keep(source)  # or the value that it is a reshape of
             earliest = max(self.ready[source], self.ready[self._plain(source)])
             inputs = [v for v in inputs if v is not source]
         self._home(value, value.shape, inputs, earliest)
@@ -213,7 +215,7 @@ class _Planner:
         self._made(node, position)
 
     def _put(self, node: Node, definition: Put) -> None:
-        """A put has a loop to itself: its writes come in order."""
+        """Give a put a loop of its own, since its writes have an order."""
         if definition.base not in self.plan.numbers:
             self._keep(definition.base)
         position = len(self.steps)
@@ -229,7 +231,7 @@ class _Planner:
 
     def _routine(self, node: Node, definition: RoutineDefinition) -> None:
         if definition.routine == "potrf" and node.outputs[1] in self.outputs:
-            ours = routines.find(node)  # someone wants to know whether it worked
+            ours = routines.find(node)  # the result that says whether it worked is read
             assert ours is not None, "LAPACK's Cholesky is among our routines"
             definition = self.plan.definitions[node] = RoutineDefinition(ours.name, ours)
         inputs = list(node.inputs())
@@ -247,7 +249,7 @@ class _Planner:
         self._made(node, len(self.steps) - 1)
 
     def _nested(self, node: Node) -> bool:
-        """A region whose graphs need no eager kernel becomes native code."""
+        """Plan a region without eager kernels as native code; return False for any other."""
         if not isinstance(node.op, Region) or node.op.name not in ("scan", "while_loop", "cond"):
             return False
         if not all(map(is_native, (*node.inputs(), *node.outputs))) or not node.outputs:
@@ -274,7 +276,7 @@ class _Planner:
         return True
 
     def _thin_tapes(self) -> None:
-        """Let loops whose carries nobody but native scans reads keep some of them only."""
+        """Let a loop keep only some of its carries, if all readers are native scans over them."""
         regions = {s.node: s for s in self.steps if isinstance(s, Nested)}
         for node, loop in regions.items():
             turns = [v for v in node.outputs if UNKNOWN in v.shape]
@@ -300,7 +302,7 @@ class _Planner:
     def _loop(
         self, space: Shape, inputs: list[Value], reduced: Intervals, kind: type, earliest: int = 0
     ) -> int:
-        """The first loop that can take a node over `space` in; or a new one."""
+        """The position of the first loop that can take a node over `space` in, or of a new one."""
         space = tuple(s for s in space if s != 1)
         size = math.prod(space)
         homes = [self._readable_from(v, size) for v in inputs]
@@ -331,7 +333,7 @@ class _Planner:
         return position
 
     def _file(self, position: int, size: int, combines: Combines) -> None:
-        """Let a loop be found by what it combines, if it does so from now on."""
+        """Move a loop to the index of its reduction, once it takes its first one in."""
         if position in self.filed:
             if combines is None or self.filed[position] is not None:
                 return
@@ -344,7 +346,7 @@ class _Planner:
         del same[bisect_left(same, position)]
 
     def _read(self, values: Iterable[Value]) -> set[Value]:
-        """The values in memory that some values are made of, as far as they are few."""
+        """The values in memory that some values are computed from; few by `_MOST_READ`."""
         found: set[Value] = set()
         for value in map(self._plain, values):
             found |= {value} if value in self.plan.memory else self.touched.get(value, {value})
@@ -353,8 +355,9 @@ class _Planner:
     def _loops_with_room(
         self, size: int, combines: Combines, first: int, read: set[Value]
     ) -> Iterator[int]:
-        """Loops from a position on that are not full, for a node that reads some values in memory.
-        Those that are full for every node are forgotten.
+        """The loops from position `first` on with room for a node that reads `read`.
+
+        Loops with room for no node at all are removed from the index.
         """
         known = self.spaces.get(size, {})
         wanted = known if combines is None else [k for k in (None, combines) if k in known]
@@ -368,7 +371,7 @@ class _Planner:
                 yield position
 
     def _readable_from(self, value: Value, size: int) -> int:
-        """The first loop over so many elements that can read a value."""
+        """The first loop over `size` elements that can read a value."""
         home = self.plan.home.get(self._plain(value)) if math.prod(value.shape) == size else None
         return self.ready[value] if home is None else min(home, self.ready[value])
 
@@ -379,7 +382,7 @@ class _Planner:
         return math.prod(value.shape) == size and self.plan.home.get(base) == position
 
     def _plain(self, value: Value, kept: Container[Value] = ()) -> Value:
-        """The value of which this one is a mere reshape, or a nearer one that is kept."""
+        """The value of which this one is a reshape, or the nearest one before it in `kept`."""
         while value.node is not None and value not in kept:
             definition = self.plan.definitions.get(value.node)
             if not isinstance(definition, Reshape):
@@ -390,7 +393,7 @@ class _Planner:
     # -- memory -----------------------------------------------------------------------------------
 
     def _is_inline(self, value: Value) -> bool:
-        """Whether a value is made again where it is read, rather than kept."""
+        """Whether a value is recomputed where it is read, instead of kept."""
         if value in self.plan.memory or value in self.kept:
             return False
         definition = self._made_by(value)
@@ -403,20 +406,20 @@ class _Planner:
         return self.depth[value] <= _DEEP and self._is_read_once(value)
 
     def _is_read_once(self, value: Value) -> bool:
-        """Whether each element is wanted once, by one reader."""
+        """Whether each element is read once, by one reader."""
         while len(value.uses) == 1 and value not in self.outputs:
             user = next(iter(value.uses))
             definition = self._definition(user)
             if not isinstance(definition, Look):
                 return definition is not None and definition.takes_once(value, user.outputs[0])
-            # a matter of speed: the example's sizes decide
+            # this matters for speed only: the example's sizes decide
             if int(math.prod(user.output.shape)) > int(math.prod(value.shape)):
                 return False
             value = user.output
         return False
 
     def _keep(self, value: Value) -> None:
-        """See to it that a value is in memory, row by row."""
+        """Ensure that a value is stored in memory, row by row."""
         if value in self.plan.numbers:
             self._keep_number(value)
         if value in self.plan.memory:
@@ -430,8 +433,8 @@ class _Planner:
         self.ready[value] = self.plan.home[value] + 1
 
     def _keep_number(self, value: Value) -> None:
-        """A number as a tensor, for those that read memory only; where it depends on open sizes, as
-        a view of the number, which a loop writes out.
+        """Make a number readable from memory: as a constant, or, if it depends on symbolic sizes,
+        as a view of the number that a loop writes out.
         """
         number = self.plan.numbers.pop(value)
         if not is_open((value.shape, number)):
@@ -445,8 +448,8 @@ class _Planner:
         self._virtual(value, 1, 0)
 
     def _operand(self, value: Value, fits: OperandTest = routine_calls.is_whole) -> Operand:
-        """Where a library, or the code of a region, finds a value: a view of memory needs no copy
-        if its strides fit.
+        """Where a routine or a region reads a value. A view of memory needs no copy if its strides
+        pass the test `fits`.
         """
         found = self._strided(value)
         if found is not None and fits(found):
@@ -457,7 +460,7 @@ class _Planner:
         return Operand(base, 0, value.shape, row_major(value.shape))
 
     def _strided(self, value: Value) -> Operand | None:
-        """A value as strides over a value that is, or will be, in memory."""
+        """A value as a strided view of a value in memory, now or later; None if it is none."""
         index: Index | None = identity(len(value.shape))
         bounds = [(0, s) for s in value.shape]
         shape, base = value.shape, value
@@ -484,7 +487,7 @@ class _Planner:
         return self._operand(value)
 
     def _keep_what_is_needed(self) -> None:
-        """From the last loop to the first: the values it must make, and so the values it reads."""
+        """From the last loop to the first: find the values a loop stores, then those it reads."""
         for value in self.kept:
             self.plan.memory[value] = self.plan.home[value]
         at: dict[int, list[Value]] = {}
@@ -501,7 +504,7 @@ class _Planner:
         self._drop_empty()
 
     def _visit(self, loop: FusedLoop, position: int, order: dict[Value, int]) -> list[Value]:
-        """Values of earlier loops that this one reads from memory, and that were not there yet."""
+        """The values that this loop reads from memory and that earlier loops do not store yet."""
         asked = [(v, True) for v in loop.stored]
         size = math.prod(loop.space)
         for node in loop.combining:
@@ -528,7 +531,7 @@ class _Planner:
         return found
 
     def _is_made_again(self, value: Value, aligned: bool, position: int) -> bool:
-        """Whether a loop makes a value of elsewhere from what that is made of."""
+        """Whether a loop recomputes another loop's value from its inputs, instead of loading it."""
         definition = self._made_by(value)
         if isinstance(definition, ViewDefinition):
             return value not in self.kept
@@ -540,7 +543,7 @@ class _Planner:
         return self._is_inline(value)
 
     def _drop_empty(self) -> None:
-        """Leave out loops that nobody needs, and number the others anew."""
+        """Remove loops without results, and renumber the steps."""
         moved: dict[int, int] = {-1: -1}
         kept: list[Step] = []
         for position, step in enumerate(self.steps):
@@ -553,12 +556,12 @@ class _Planner:
 
 
 def _buffers(values: Iterable[Value]) -> list[tuple[Value, Value]]:
-    """Two buffers for each value that a loop carries, used in turn."""
+    """Two buffers for each value that a loop over time carries, used in turn."""
     return [(Value("even", v.type), Value("odd", v.type)) for v in values]
 
 
 def _reads_rows(node: Node, stacks: Sequence[Value]) -> bool:
-    """Whether a region is a scan over stacked values, and has no other use for them."""
+    """Whether a region is a scan that reads stacked values as its rows and in no other way."""
     if node.op.name != "scan":
         return False
     constants, start, *_ = node.args
@@ -571,5 +574,5 @@ def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:
 
 
 def fuse(graph: Graph, definitions: dict[Node, Any] | None = None) -> Plan:
-    """Group the nodes of a lowered graph into steps; `definitions` says what is known of them."""
+    """Group the nodes of a lowered graph into steps; `definitions` are known beforehand."""
     return _Planner(graph, dict(definitions or {})).run()

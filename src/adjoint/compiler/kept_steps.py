@@ -1,10 +1,10 @@
-"""What the backward of a scan would compute again: functions and products of each step, kept.
+"""Keep the expensive values of a scan's steps for its backward.
 
-The backward of a scan begins each step with the carry that the forward kept, and runs the step
-anew. Sums and products of elements are soon made again, but functions and products of matrices are
-not: they become further results of the forward, as long as they take little memory. So do functions
-that the backward alone computes, if it does so of values that the forward has: the slope of a
-sigmoid costs nothing beside its value, and an exponential elsewhere.
+The backward of a scan starts each step from the carry that the forward kept, and runs the step
+again. Elementwise sums and products are cheap to recompute; functions and matrix products are not,
+so they become further results of the forward as long as they take little memory. So do functions
+that only the backward computes, if their operands are values of the forward: next to the value of a
+sigmoid its slope costs nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from adjoint.graph.passes.common_subexpressions import call_key
 from adjoint.graph.passes.rewriting import inner_graphs
 from adjoint.ops.operator import Operator
 
-_ROOM = 1 << 24  # bytes that the results of one scan may take
+_ROOM = 1 << 24  # bytes of all values kept for one scan
 
 
 def keep_steps(graph: Graph, choices: Choices | None = None, times: float = 1) -> Graph:
-    """scan(f), its backward that runs f again -> scan(f, its functions), one that reads them; for
-    examples that have so many `times` the elements of what is to be fast.
+    """Let a scan also return the expensive values of its steps, and let its backward read them.
+
+    `times` scales the memory limit, when the example's sizes are that many times the sizes that
+    have to be fast.
     """
     choices, room = Choices() if choices is None else choices, _ROOM * times
     inner_graphs(graph, lambda inner: keep_steps(inner, choices, times))
@@ -44,7 +46,7 @@ def _is_scan(node: Node) -> bool:
 
 
 def _keep(graph: Graph, forward: Node, back: Node, choices: Choices, room: float) -> Node:
-    """Let a scan read what another one over the same rows computed; the scan as it is then."""
+    """Let the scan `back` read values of `forward` over the same rows; return the new scan."""
     length = forward.args[3]
     if length != back.args[3]:
         return back
@@ -52,7 +54,7 @@ def _keep(graph: Graph, forward: Node, back: Node, choices: Choices, room: float
     known = _sources(forward, first, back, second)
     _run_again(first, known, second)
     left = room
-    chosen: dict[Value, list[Value]] = {}  # of the forward's body: the same in the backward's
+    chosen: dict[Value, list[Value]] = {}  # forward's value -> backward's
     for node in _wanted(known, second):
         here, there = node.output, known[node.output]
         size = length * math.prod(there.shape) * there.dtype.itemsize
@@ -88,7 +90,7 @@ def _replaced(graph: Graph, node: Node, args: Any, types: list[Type], body: Grap
 
 
 def _sources(forward: Node, first: Graph, back: Node, second: Graph) -> dict[Value, Value]:
-    """The inputs of the backward's body that a step of the forward has, as what it has them."""
+    """Inputs of the backward's body that the forward's body has too: input -> forward's value."""
     constants, start, xs = forward.args[:3]
     fixed = dict(zip(constants, first.inputs, strict=False))
     rows = dict(zip(xs, first.inputs[len(constants) + len(start) :], strict=True))
@@ -102,8 +104,8 @@ def _sources(forward: Node, first: Graph, back: Node, second: Graph) -> dict[Val
 
 
 def _run_again(first: Graph, known: dict[Value, Value], second: Graph) -> None:
-    """Note what the backward's body computes of values that the forward has, as the forward has it
-    or, where it takes long, could have it.
+    """Add to `known` the values of the backward's body that the forward computes too, or that it
+    could compute if they are expensive.
     """
     calls = [n for n in first.nodes if isinstance(n.op, Operator) and not is_random(n)]
     made = {call_key(node.op, node.args): node for node in calls}
@@ -121,7 +123,7 @@ def _run_again(first: Graph, known: dict[Value, Value], second: Graph) -> None:
 
 
 def _wanted(known: dict[Value, Value], second: Graph) -> list[Node]:
-    """What takes long and is known, where the backward's body needs it for what is not."""
+    """The expensive known values that the rest of the backward's body needs."""
     asked = [v for v in second.outputs if isinstance(v, Value)]
     for node in second.nodes:
         if any(v not in known for v in node.outputs):

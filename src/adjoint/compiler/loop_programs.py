@@ -22,11 +22,11 @@ from adjoint.core.remembering import cached_property
 from adjoint.core.symbolic_sizes import is_open, surely, with_known
 from adjoint.graph.ir import Node, Value
 
-ROW, BLOCK, LANE = -1, -2, -3  # the number of a row; the first row of a block; a row in a block
-ABOVE, LEFT = -4, -5  # where a tile begins
-PIECE = -6  # where a part of a long sum begins
-VECTOR = -7  # where a vector begins, unless it would end behind a short loop
-FIRST, LAST = "first", "last"  # the rows that a call of the function runs over
+ROW, BLOCK, LANE = -1, -2, -3  # the row; the first row of a block; the row within a block
+ABOVE, LEFT = -4, -5  # the first row and column of a tile
+PIECE = -6  # the start of a piece of a long sum
+VECTOR = -7  # the start of a vector, moved back where it would pass the end of a short loop
+FIRST, LAST = "first", "last"  # ends of the range of rows for which the function is called
 
 
 # -- one iteration --------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ class Guard:
     high: int
 
     def decided(self, bounds: Bounds) -> bool | None:
-        """Whether it holds for all variables within bounds, or for none; None: for some."""
+        """True if it holds for all variables within bounds, False if for none, None if for some."""
         least, largest = self.position.range(bounds)
         if surely(least - self.low) and surely(self.high - 1 - largest):
             return True
@@ -50,7 +50,7 @@ class Guard:
 
 @record
 class Local:
-    """An array of a kernel's own, for one row or one block of rows."""
+    """An array of a loop program's own, for one row or for one block of rows."""
 
     name: str
     c_type: str
@@ -63,12 +63,12 @@ class Place:
 
     value: Value | Local
     address: Affine
-    chosen: tuple[tuple[str, int], ...] = ()  # (variable with an index, its stride)
+    chosen: tuple[tuple[str, int], ...] = ()  # (variable that holds an index, its stride)
 
 
 @record
 class Load:
-    """A variable that is read from memory; 0 where a guard does not hold."""
+    """A variable read from memory; 0 if a guard does not hold."""
 
     name: str
     c_type: str
@@ -78,7 +78,7 @@ class Load:
 
 @record
 class Let:
-    """A variable and its expression; positions of the loops stand in it as {0}, {1}."""
+    """A variable and its expression. {0}, {1}, … in the text stand for the positions."""
 
     name: str
     c_type: str
@@ -88,7 +88,7 @@ class Let:
 
 @record
 class Select:
-    """A variable that is one of two, by a condition on a position."""
+    """A variable that is `inside` if the guard holds, else `outside`."""
 
     name: str
     c_type: str
@@ -99,18 +99,18 @@ class Select:
 
 @record
 class Check:
-    """An index that must be in range: it becomes `name`, which always is."""
+    """A check that an index is in range; `name` is the index, or 0 if it is out of range."""
 
     name: str
     index: str
     size: int
-    wraps: bool  # whether negative ones count from the end
+    wraps: bool  # whether negative indices count from the end
     guards: tuple[Guard, ...] = ()
 
 
 @record
 class Total:
-    """The accumulator of a reduction or of running totals."""
+    """The accumulator of a reduction or of a prefix."""
 
     node: Node
     kind: str  # "sum"
@@ -121,7 +121,7 @@ class Total:
 
 @record
 class Cell:
-    """An accumulator; with an address, one of several beside one another."""
+    """An accumulator; with an address, an element of an array of accumulators."""
 
     name: str
     address: Affine | None = None
@@ -129,22 +129,22 @@ class Cell:
 
 @record
 class Store:
-    """An expression that is written to memory."""
+    """An expression written to memory."""
 
     place: Place
     text: str
-    adds: bool = False  # to what lies there
-    source: Cell | None = None  # an accumulator, which stands in the expression as CELL
+    adds: bool = False  # whether it is added to the element in memory
+    source: Cell | None = None  # an accumulator, which CELL in the text stands for
 
 
 @record
 class Take:
-    """An accumulator takes an expression in."""
+    """An expression taken into an accumulator."""
 
     kind: str
     cell: Cell
     text: str
-    source: Cell | None = None  # another accumulator, as in a store
+    source: Cell | None = None  # another accumulator, which CELL in the text stands for
 
 
 # -- around iterations ----------------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Take:
 
 @record
 class Room:
-    """A variable that is set, or an array; of the stack."""
+    """A declaration on the stack: a variable with a start value, or an array."""
 
     c_type: str
     name: str
@@ -162,7 +162,7 @@ class Room:
 
 @record
 class Reset:
-    """An accumulator becomes an expression."""
+    """An accumulator set to an expression."""
 
     cell: Cell
     text: str
@@ -170,7 +170,7 @@ class Reset:
 
 @record
 class Position:
-    """A variable of loops in terms of others, as C text with these for {0}, {1}."""
+    """A loop variable computed from others: {0}, {1}, … in the text stand for the positions."""
 
     variable: int
     text: str
@@ -179,7 +179,7 @@ class Position:
 
 @structure
 class StatementBlock:
-    """Statements with variables of their own, where the positions are within bounds."""
+    """Statements with variables of their own, for positions within bounds."""
 
     body: list[Statement]
     bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -187,7 +187,7 @@ class StatementBlock:
 
 @structure
 class ForLoop:
-    """A loop. Of several low ends the largest counts, of several high ends the smallest."""
+    """A loop from the largest of the low ends to the smallest of the high ends."""
 
     variable: int
     low: tuple[Any, ...]
@@ -195,8 +195,8 @@ class ForLoop:
     body: list[Statement]
     step: int = 1
     vector: bool = False
-    totals: tuple[Total, ...] = ()  # accumulators that the lanes of a vector share
-    cuts: tuple[int, ...] = ()  # where a condition on its variable changes
+    totals: tuple[Total, ...] = ()  # accumulators shared by the lanes of a vector
+    cuts: tuple[int, ...] = ()  # values of its variable at which a condition changes
 
 
 Simple = Load | Let | Select | Check | Store | Take | Room | Reset | Position
@@ -206,7 +206,7 @@ Leaf = Load | Let | Select | Check
 
 @structure
 class LoopProgram:
-    """The function of a nest: statements for the rows from FIRST to LAST - 1."""
+    """The function of a nest: statements for the rows FIRST to LAST - 1."""
 
     name: str
     rows: int
@@ -214,23 +214,23 @@ class LoopProgram:
     partials: list[tuple[Total, int]] = field(default_factory=list)  # that last through all rows
     work: int = 0  # about as many additions
     divisible: bool = False  # whether threads can share its rows
-    turned: frozenset[Value] = frozenset()  # values of which it finds a block of rows, turned
-    whole: bool = False  # whether it runs over all rows, whatever FIRST and LAST are
-    known: Mapping[int, int] = field(default_factory=dict)  # open sizes that are numbers in it
+    turned: frozenset[Value] = frozenset()  # values whose blocks of rows it finds transposed
+    whole: bool = False  # whether it runs over all rows, ignoring FIRST and LAST
+    known: Mapping[int, int] = field(default_factory=dict)  # symbolic sizes that are numbers in it
     comments: list[str] = field(default_factory=list)
 
     def statements(self) -> list[Statement]:
-        """All of them, each loop before its body."""
+        """All statements; each loop comes before its body."""
         return _walk(self.body)
 
     @property
     def checks(self) -> bool:
-        """Whether it can find an index out of range."""
+        """Whether it may find an index out of range."""
         return any(isinstance(s, Check) for s in self.statements())
 
     @property
     def rereads(self) -> bool:
-        """Whether vectors read the same element of memory in every turn of a loop."""
+        """Whether vectors load the same element of memory in every iteration of a loop."""
         vectors = (s for s in self.statements() if isinstance(s, ForLoop) and s.vector)
         reads = ((v.variable, s.place) for v in vectors for s in v.body if isinstance(s, Load))
         return any(
@@ -241,8 +241,8 @@ class LoopProgram:
 
     @cached_property
     def pointers(self) -> dict[Value, int]:
-        """The values that it reads and writes in memory, in the order of their first use, and from
-        which element on: so the kernels of the rows of one value are alike.
+        """The values in memory that it accesses, in the order of their first use, with the first
+        element of each. Loop programs for different rows of a value are alike up to these.
         """
         found: dict[Value, list[int]] = {}
         for statement in self.statements():
@@ -253,17 +253,17 @@ class LoopProgram:
         return {v: min(found[v]) if known[v] else 0 for v in found}
 
     def rooms(self) -> list[Room]:
-        """Arrays whose size is open: they lie in memory that the caller gives each thread."""
+        """Arrays of symbolic size, in scratch memory that the caller gives each thread."""
         return [s for s in self.statements() if isinstance(s, Room) and is_open(s.count)]
 
     @property
     def partial(self) -> int:
-        """How many accumulators last through all rows."""
+        """The number of accumulators that last through all rows."""
         return sum(count for _, count in self.partials)
 
     @property
     def scratch(self) -> int:
-        """What a thread needs of memory whose size is open, in words of 8 bytes."""
+        """The scratch memory of one thread, in words of 8 bytes."""
         own = self.partial if is_open(self.partial) else 0
         return own + sum(room.count or 0 for room in self.rooms())
 
@@ -285,7 +285,7 @@ _TERM = re.compile(r"v\d+|0\.0f?")
 
 
 def used(statement: Any) -> list[str]:
-    """The variables of an iteration that a statement reads."""
+    """The variables that a statement of an iteration reads."""
     found = []
     if isinstance(statement, (Let, Store, Take)):
         found = _NAMES.findall(statement.text)
@@ -299,7 +299,7 @@ def used(statement: Any) -> list[str]:
 
 
 def without_dead(statements: Sequence[Statement]) -> list[Statement]:
-    """The statements of an iteration without variables that nobody reads; checks stay."""
+    """The statements of an iteration without unused variables; checks stay."""
     needed: set[str] = set()
     kept: list[Statement] = []
     for statement in reversed(statements):
@@ -312,11 +312,11 @@ def without_dead(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def within(statements: Sequence[Statement], bounds: Bounds) -> list[Statement]:
-    """Statements of one iteration where positions are within bounds: conditions that these decide
-    are gone, and what only they wanted.
+    """Simplify the statements of an iteration for positions within bounds: remove the conditions
+    that the bounds decide, and the variables that only they used.
     """
-    same: dict[str, str] = {}  # a choice that is decided is one of its sides
-    settled: set[str] = {*_ZEROS}  # adding 0 to them changes nothing: they are not -0.0
+    same: dict[str, str] = {}  # decided select or guard -> the text that replaces it
+    settled: set[str] = {*_ZEROS}  # adding 0 does not change them: they are not -0.0
     found: list[Statement] = []
 
     def now(text: str) -> str:
@@ -349,7 +349,7 @@ def within(statements: Sequence[Statement], bounds: Bounds) -> list[Statement]:
 
 
 def _beside_zero(text: str) -> str:
-    """What 0 is added to in `v1 + 0.0`; nothing if an expression is something else."""
+    """The term to which an expression such as `v1 + 0.0` adds 0; "" for any other expression."""
     left, _, right = text.partition(" + ")
     if _TERM.fullmatch(left) and _TERM.fullmatch(right):
         return left if right in _ZEROS else right if left in _ZEROS else ""
@@ -368,8 +368,10 @@ def _renamed(statement: Any, now: Callable[[str], str]) -> Any:
 
 
 def ends_early(statements: Sequence[Statement]) -> list[Statement]:
-    """The same, each value stored or taken in as soon as it is made: where many wait for the end of
-    an iteration registers do not suffice, and compilers take quadratic time.
+    """Move each store and take to where its operands are complete.
+
+    If many of them waited for the end of an iteration, registers would not suffice, and compilers
+    would take quadratic time.
     """
     made: dict[str, int] = {}
     places: list[int] = []
@@ -386,14 +388,14 @@ def ends_early(statements: Sequence[Statement]) -> list[Statement]:
 
 
 def relocated(statements: Sequence[Statement], move: Callable[[Place], Place]) -> list[Any]:
-    """The same with every place moved."""
+    """The statements with every place changed by `move`."""
     return [
         replace(s, place=move(s.place)) if isinstance(s, (Load, Store)) else s for s in statements
     ]
 
 
 def reindexed(statement: Any, change: Callable[[Affine], Affine]) -> Any:
-    """The same statement with every position changed."""
+    """The statement with every position changed by `change`."""
 
     def guard(each: Guard) -> Guard:
         return replace(each, position=change(each.position))
@@ -411,7 +413,7 @@ def reindexed(statement: Any, change: Callable[[Affine], Affine]) -> Any:
 
 
 def with_known_sizes(statement: Any, known: Mapping[int, int]) -> Any:
-    """The same statement of an iteration where some open sizes are numbers."""
+    """The statement of an iteration with some symbolic sizes replaced by numbers."""
 
     def guard(each: Guard) -> Guard:
         low, high = with_known((each.low, each.high), known)
@@ -431,7 +433,7 @@ def with_known_sizes(statement: Any, known: Mapping[int, int]) -> Any:
 
 
 def positions(statement: Any) -> Iterator[Affine]:
-    """Everything in a statement that depends on where in the space the loop is."""
+    """All positions in a statement."""
     if isinstance(statement, (Load, Store)):
         yield statement.place.address
     if isinstance(statement, (Let, Position)):
@@ -445,19 +447,19 @@ def positions(statement: Any) -> Iterator[Affine]:
 
 
 def depends(statements: Sequence[Statement], variable: int) -> bool:
-    """Whether a position in some statements depends on a variable."""
+    """Whether a position in the statements depends on a variable."""
     found = (p for s in _walk(statements) for p in positions(s))
     return any(p.coefficient(variable) for p in found)
 
 
 def overwrites(statements: Sequence[Statement]) -> bool:
-    """Whether something is read and written."""
+    """Whether the statements read and write the same value."""
     found = [(type(s), s.place.value) for s in _walk(statements) if isinstance(s, (Load, Store))]
     return bool({v for kind, v in found if kind is Load} & {v for k, v in found if k is Store})
 
 
 def may_repeat(loop: ForLoop) -> bool:
-    """Whether an iteration that runs twice does the same again, but for the totals of the loop."""
+    """Whether repeating an iteration has no effect except on the totals of the loop."""
     totals = {t.name for t in loop.totals}
     for statement in _walk(loop.body):
         if isinstance(statement, Take) and statement.cell.name not in totals:
@@ -470,19 +472,19 @@ def may_repeat(loop: ForLoop) -> bool:
 # -- verification ---------------------------------------------------------------------------------
 
 
-def verify(kernel: LoopProgram) -> LoopProgram:
-    """Return a kernel if it is sound, else raise; for tests.
+def verify(program: LoopProgram) -> LoopProgram:
+    """Return a loop program if it is sound; raise otherwise. For tests.
 
-    Every variable is set where it is read, every index belongs to a loop around it, and, where
-    sizes are known, no place lies outside its memory.
+    Every variable is set before it is read, every position uses variables of enclosing loops only,
+    and, for known sizes, every place is inside its memory.
     """
-    _Verifier(kernel.turned).block(kernel.body, {}, set())
-    return kernel
+    _Verifier(program.turned).block(program.body, {}, set())
+    return program
 
 
 class _Verifier:
     def __init__(self, turned: frozenset[Value]) -> None:
-        self.turned = turned  # values whose memory is not the kernel's to know
+        self.turned = turned  # values in transposed blocks, whose places are not checked
 
     def block(self, statements: Sequence[Statement], bounds: Any, names: set[str]) -> None:
         bounds, names = dict(bounds), set(names)
@@ -520,14 +522,14 @@ class _Verifier:
 
 
 def _extent(loop: ForLoop) -> tuple[int, int] | None:
-    """The known ends of a loop; None where a call decides."""
+    """The known ends of a loop; None if they depend on the call."""
     low = [n for n in loop.low if isinstance(n, int)]
     high = [n for n in loop.high if isinstance(n, int)]
     return (low[-1], high[-1]) if low and high and loop.step == 1 else None
 
 
 def start(kind: str, c_type: str, *, running: bool = False) -> str:
-    """Where an accumulator begins."""
+    """The start value of an accumulator."""
     if running and kind == "sum":
-        return "-0.0" if c_type == "double" else "0"  # the first element is as it was
+        return "-0.0" if c_type == "double" else "0"  # keeps the sign of a first element -0.0
     return ACCUMULATORS[kind].start(c_type)

@@ -1,7 +1,7 @@
-"""Lowering: a graph in terms of what native code knows.
+"""Lowering: rewrite a graph in operators that have a native form.
 
-Nodes that have no native form are decomposed while they have a decomposition; what is left over
-calls back to its eager kernel.
+A node without a native form is replaced by its decomposition, as long as it has one; a node that
+has neither calls back to its eager kernel.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from adjoint.graph.passes.products_onto import is_large, is_onto
 from adjoint.graph.passes.prune_loops import prune_loops
 from adjoint.ops import binding
 
-_PLACES = 1 << 12  # elements of which the places in memory may be a constant
+_PLACES = 1 << 12  # elements up to which `as_strided` gathers with constant places
 
 
 class Choices:
-    """How each node was lowered, in order: where sizes stay open, the same for all of them."""
+    """How each node is lowered, in order; the same for graphs of one function at many sizes."""
 
     def __init__(
         self,
@@ -40,43 +40,45 @@ class Choices:
         *,
         alone: bool = False,
     ) -> None:
-        self.alone = alone  # whether the program has no operators to leave a call to
-        self.known = known  # (operator, way), of an earlier graph
-        self.place = 0  # of the next one
-        self.places: dict[str, list[int]] = {}  # of each operator among them
+        self.alone = alone  # whether the program has no eager operators to fall back on
+        self.known = known  # (operator, way) for each node of an earlier graph
+        self.place = 0  # in `known`, of the next node
+        self.places: dict[str, list[int]] = {}  # operator -> its places in `known`
         self.ways: dict[str, set[str]] = {}
         for place, (name, way) in enumerate(known):
             self.places.setdefault(name, []).append(place)
             self.ways.setdefault(name, set()).add(way)
         self.made: list[tuple[str, str]] = []
-        self.small = small  # multiplications of a product up to which a loop beats a call
+        self.small = small  # multiplications up to which a loop is faster than a routine call
 
     def again(self) -> Choices:
-        """The same choices, for another graph."""
+        """The same choices, to be followed for another graph."""
         return Choices(tuple(self.made), alone=self.alone)
 
     def of(self, node: Node, is_part: bool) -> str:
-        """How to lower a node."""
+        """The way to lower a node, a key of `_WAYS`."""
         return self._chosen(node.name, lambda: _choice(node, is_part, self.small, self.alone))
 
     def loops(self, node: Node) -> bool:
-        """Whether a product of matrices is a loop rather than a call."""
+        """Whether a product of matrices is computed by a loop instead of a routine."""
         choose = lambda: "loop" if is_small(node, self.small) else "call"
         return self._chosen(f"{node.name} of matrices", choose) == "loop"
 
     def adds(self, node: Node) -> bool:
-        """Whether a sum with a product is computed by the routine of the product."""
+        """Whether the routine of a product also adds the other summand."""
         choose = lambda: "onto" if is_large(node) else "apart"
         return self._chosen(f"{node.name} of a product", choose) == "onto"
 
     def keeps(self, node: Node, fits: bool) -> bool:
-        """Whether a scan keeps the result of a node for the backward of its steps."""
+        """Whether a scan keeps the result of a step's node for its backward."""
         choose = lambda: "kept" if fits else "again"
         return self._chosen(f"{node.name} of a step", choose) == "kept"
 
     def _chosen(self, name: str, choose: Callable[[], str]) -> str:
-        """What was chosen for the next known node of a name. Known ones may be left out, where
-        nodes are the same for some sizes; then those of a name of which one way is known go it.
+        """The way recorded for the next node with this operator name.
+
+        Nodes may be missing for some sizes, so skip ahead by name; if all recorded nodes of the
+        name went one way, go that way.
         """
         places, ways = self.places.get(name, []), self.ways.get(name, set())
         ahead = bisect_left(places, self.place)
@@ -91,8 +93,8 @@ class Choices:
 
 @uncollected()
 def lower(graph: Graph, choices: Choices | None = None) -> Graph:
-    """The graph that is fused: custom functions opened (their rules have been used), decomposed,
-    simplified before and after.
+    """Prepare a graph for fusion: inline custom functions (derivatives have been taken), decompose,
+    and simplify before and after.
     """
     inlined = passes.join_rows(passes.simplified(passes.inline_functions(graph.clone())))
     choices = choices or Choices()
@@ -102,9 +104,7 @@ def lower(graph: Graph, choices: Choices | None = None) -> Graph:
 
 
 def expand_decompositions(graph: Graph, choices: Choices) -> Graph:
-    """Replace nodes without a native form by their decompositions, until nothing changes. The
-    graph is changed.
-    """
+    """Replace nodes of `graph` without a native form by their decompositions, repeatedly."""
 
     def smaller(node: Node, is_part: bool) -> Callable[..., Any] | None:
         return _WAYS[choices.of(node, is_part)](node)
@@ -114,7 +114,7 @@ def expand_decompositions(graph: Graph, choices: Choices) -> Graph:
 
 
 def _forget_blocks(graph: Graph) -> None:
-    """Let backward be like forward: zeros in a decomposition are numbers, not absent gradients."""
+    """Drop linear blocks, so that zeros in a decomposition are numbers, not absent gradients."""
     for node in graph.nodes:
         node.block = None
         for inner in node.graphs.values():
@@ -122,18 +122,18 @@ def _forget_blocks(graph: Graph) -> None:
 
 
 def _choice(node: Node, is_part: bool, small: int, alone: bool) -> str:
-    """What becomes of a node: one of `_WAYS`."""
+    """Which of `_WAYS` a node goes."""
     if is_part and _is_no_change(node):
         return "as zeros"
     if is_small(node, small):
-        return "stays"  # written as a sum when everything is simplified
+        return "stays"  # becomes a sum at the end, once everything is simplified
     row = node.op.row
     if row.routine == "mostly":
         return "stays" if alone else "as smaller routines"
     if is_onto(node) and not is_large(node):
         return "as decomposition"
     if node.name == "detach.default":
-        return "as it was"  # derivatives have been taken
+        return "as it was"  # no derivative is taken any more
     if row.schema.is_view and row.schema.returns[0].type.is_list and "dim" in row.schema.names:
         return "as views"
     if row.reduces in ("sum", "any", "all") and "dim" in row.schema.names and _of_one(node):
@@ -161,12 +161,12 @@ def _is_real(value: Value) -> bool:
 
 
 def _of_one(node: Node) -> bool:
-    """Whether a reduction is of single elements."""
+    """Whether each reduction is over a single element."""
     return math.prod(node.args[0].shape) == math.prod(node.output.shape)
 
 
 def _single(node: Node) -> Callable[..., Any]:
-    """A sum of single elements, or whether any of them is not 0."""
+    """A function for sum, any or all over single elements: a conversion and a reshape."""
     truth = node.op.row.reduces != "sum"
 
     def alone(tensor: Any, *_: Any) -> Any:
@@ -181,7 +181,7 @@ def _itself(tensor: Any) -> Any:
 
 
 def _is_no_change(node: Node | None) -> bool:
-    """Whether a node is x - x.detach(), or a multiple: zeros, by which a value gets derivatives."""
+    """Whether a node is x - x.detach(), or a multiple of it: zeros that carry a derivative."""
     if node is None or node.name not in ("sub.Tensor", "mul.Tensor", "div.Tensor"):
         return False
     first, second = (a.node if isinstance(a, Value) else None for a in node.args[:2])
@@ -200,7 +200,7 @@ def _zeros(node: Node) -> Callable[..., Any]:
 
 
 def _parts(node: Node) -> Callable[..., Any]:
-    """Several views of one tensor (unbind, split, …) as one view each."""
+    """A function that returns the views of unbind, split, … one by one."""
     source = next(node.inputs())
     dim = argument(node, "dim") % len(source.shape)
 
@@ -217,7 +217,7 @@ def _parts(node: Node) -> Callable[..., Any]:
 
 
 def _strided(node: Node) -> Callable[..., Any] | None:
-    """Elements at given strides of a tensor that lies row by row: a gather at known places."""
+    """A function that gathers the elements of `as_strided` from a row-major tensor."""
     size, strides, offset = node.args[1:4]
     if math.prod(size) > _PLACES:
         return None
@@ -240,4 +240,4 @@ _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
     "in float32": of_halves,
     "as smaller routines": lambda node: LOWERED[node.op.row.routine](node),
     "as decomposition": lambda node: binding.decomposition(node.op.row),
-}  # a function that does what a node does by smaller operators; None where it stays
+}  # way -> a function of the node that returns the replacing function, or None if the node stays

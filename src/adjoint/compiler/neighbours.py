@@ -1,8 +1,8 @@
-"""Functions that are quicker beside another one in the same loop: erf(x) needs no exponential where
-exp(-x²) is computed anyway, as it is for the derivative of erf.
+"""Functions that are cheaper when the same loop computes a related one: erf(x) needs no exponential
+if the loop computes exp(-x²) anyway, as it does for the derivative of erf.
 
-C compilers find what two texts have in common, but not that a function of a library has an
-exponential in it. Across loops nothing is shared: to keep a value takes as long as to compute it.
+A C compiler finds common subexpressions of two texts, but does not know that a library function
+contains an exponential. Loops do not share such values: loading one takes as long as computing it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from adjoint.ops.operator import operator
 
 @record
 class Neighbour:
-    """An operator on the same value, and what an operator is beside it."""
+    """An operator, and one that replaces a related operator when this one is computed anyway."""
 
     name: str
-    arguments: tuple[Any, ...]  # after the value
-    beside: str  # an operator of the value and of what the neighbour computes
+    arguments: tuple[Any, ...]  # its arguments after the shared operand
+    beside: str  # replaces the related operator; takes (operand, this operator's result)
 
 
 NEIGHBOURS = {
@@ -31,14 +31,14 @@ _WANTED = frozenset(n.name for n in NEIGHBOURS.values())
 
 
 class Neighbours:
-    """The values that a loop computes, for those that are quicker beside them."""
+    """The values that a loop computes and that can make other functions cheaper."""
 
     def __init__(self, values: Iterable[Value]) -> None:
         made = ((v, v.node) for v in values if v.node is not None)
         self.known = {(node.name, node.args): v for v, node in made if node.name in _WANTED}
 
     def node(self, node: Node) -> Node:
-        """A node, or one that computes the same from a neighbour."""
+        """The node, or a cheaper node with the same result that uses a value the loop computes."""
         found = NEIGHBOURS.get(node.name) if self.known else None
         if found is None:
             return node

@@ -1,8 +1,8 @@
-"""Nests: loops that share their outer dimensions become one loop around them.
+"""Nests: loops with the same outer dimensions are put into one outer loop.
 
-What one of them writes and the next reads then needs room for one row only, and stays in the cache.
-A loop joins a nest if everything that it reads of the nest's values lies in the same row, and if
-nothing between them keeps it from running that early.
+A value that one of them writes and another reads then needs memory for one row only, which stays in
+the cache. A loop joins a nest if all that it reads of the nest's values is in the same row, and if
+no step in between has to run before it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import surely
 from adjoint.graph.ir import Value
 
-_LOCAL = 1 << 16  # bytes of one row that a nest may keep
-_LARGE = 1 << 12  # elements from which reading a value once for two loops pays
-_MOST = 250  # statements in one nest: compilers take more than linear time for long functions
-_FUNCTION = 10  # statements that a function counts for: its text may stand in the nest
-# Of a long program, the nests of small values are short: many of them are alike, and share one
-# function. What they hand on stays in the cache anyway.
+_LOCAL = 1 << 16  # most bytes of the values of one row of a nest
+_LARGE = 1 << 12  # elements from which it pays that two loops share the reading of a value
+_MOST = 250  # statements in one nest: compile time grows faster than the length of a function
+_FUNCTION = 10  # statements that a function call counts for, as its text may be inlined
+# In a long program, nests of small values are kept short: then many of them are alike and share one
+# C function. Their values stay in the cache anyway.
 _LONG = 100  # steps
 _NEAR = 1 << 14  # bytes
 _MOST_NEAR = 40  # statements
@@ -43,37 +43,38 @@ _MOST_NEAR = 40  # statements
 
 @structure
 class Member:
-    """A loop of a nest, and what it touches."""
+    """A loop of a nest, with the values that it reads and writes."""
 
     loop: FusedLoop
     position: int  # among the steps of the plan
     body: Body  # of one iteration
-    reduced: tuple[int, ...]  # dimensions
+    reduced: tuple[int, ...]  # dimensions of the loop's space
     reads: dict[Value, list[Affine]]
     writes: dict[Value, Affine]
-    statements: int  # about as many
+    statements: int  # an estimate
     sequential: bool  # a put, or a prefix along the first dimension
-    limit: int  # how many dimensions a loop around it may have
+    limit: int  # the most dimensions that an outer loop may have
     flops: int
     functions: int  # calls of exp, sin, …
 
 
 @structure
 class Nest:
-    """Loops around which one loop over `outer` runs."""
+    """Loops inside one common loop over `outer`."""
 
     members: list[Member]
     outer: Shape
-    local: list[Value] = field(default_factory=list)  # written and read here alone
+    local: list[Value] = field(default_factory=list)  # values that only this nest writes and reads
 
 
 def nested(plan: Plan) -> list[Nest | Step]:
-    """The steps of a plan with its loops in nests.
+    """The steps of a plan, its loops put into nests.
 
-    Short loops that read nothing (tables of constants) come first: they keep no others apart there.
+    Small loops that read nothing (tables of constants) come first, where they separate no other
+    loops.
     """
     found: list[Nest | Step] = []
-    place: dict[int, int] = {-1: -1}  # of each step of the plan, among those found
+    place: dict[int, int] = {-1: -1}  # step of the plan -> its step in `found`
     members = {
         position: _member(plan, step, position)
         for position, step in enumerate(plan.steps)
@@ -105,7 +106,7 @@ def _member(plan: Plan, loop: FusedLoop, position: int) -> Member:
         if isinstance(statement, Load) and isinstance(statement.place.value, Value):
             found = reads.setdefault(statement.place.value, [])
             if statement.place.chosen:
-                found.append(Affine(-1))  # anywhere
+                found.append(Affine(-1))  # an unknown address
             else:
                 found.append(statement.place.address)
     first = plan.definitions[loop.combining[0]] if loop.combining else None
@@ -124,7 +125,7 @@ def _member(plan: Plan, loop: FusedLoop, position: int) -> Member:
 
 
 def _limit(loop: FusedLoop, reduced: tuple[int, ...], scans: bool) -> int:
-    """The first dimensions that are all kept or all reduced; a prefix needs its own inside."""
+    """The number of leading dimensions all kept or all reduced; of a prefix, before its own."""
     if scans:
         return min(reduced, default=len(loop.space))
     for d in range(len(loop.space)):
@@ -136,7 +137,7 @@ def _limit(loop: FusedLoop, reduced: tuple[int, ...], scans: bool) -> int:
 def _join(
     found: list[Nest | Step], member: Member, plan: Plan, place: dict[int, int], most_near: int
 ) -> int:
-    """Put a loop into the last nest that can take it, or a new one; where that is."""
+    """Put a loop into the last nest that can take it, or a new one; return that nest's number."""
     if not member.sequential and member.loop.space:
         ready = [place[plan.memory[v]] for v in member.reads]
         earliest = max(ready, default=-1)
@@ -153,9 +154,9 @@ def _join(
 
 
 def _common(nest: Nest, member: Member, most_near: int) -> Shape:
-    """The outer dimensions of a nest with one more loop; none if it cannot, or should not, join.
+    """The outer dimensions of a nest once `member` joins it; () if it cannot, or should not, join.
 
-    Where all that it is handed is small, a nest has at most so many statements.
+    A nest that hands on small values only has at most `most_near` statements.
     """
     if any(m.sequential for m in nest.members):
         return ()
@@ -167,7 +168,7 @@ def _common(nest: Nest, member: Member, most_near: int) -> Shape:
     )
     if not linked and not shared:
         return ()
-    near = linked and all(nbytes(v) <= _NEAR for v in linked)
+    near = linked and all(example_bytes(v) <= _NEAR for v in linked)
     most = most_near if near else _MOST
     if sum(m.statements for m in nest.members) + member.statements > most:
         return ()
@@ -188,9 +189,10 @@ def _in_rows(
     written: dict[Value, tuple[Member, Affine]],
     count: int,
 ) -> bool:
-    """Whether a loop reads values of a nest in its own row only, and whether a row is small.
+    """Whether a loop reads values of a nest in its own row only, and the rows of all values are
+    small.
 
-    Rows are counted by the first dimensions.
+    The first `count` dimensions count the rows.
     """
     space = member.loop.space
     bounds = [(0, s) for s in space]
@@ -209,12 +211,12 @@ def _in_rows(
     rows = math.prod(space[:count])
     values = {v for m in (*nest.members, member) for v in m.writes}
     used = {v for m in (*nest.members, member) for v in m.reads}
-    room = sum(map(nbytes, values & used))
+    room = sum(map(example_bytes, values & used))
     return room <= _LOCAL * int(rows)
 
 
 def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:
-    """Values that only their own nest reads need no memory of their own."""
+    """Note the values that only their own nest reads: they get no place in the arena."""
     outside = {o.value for o in plan.outputs if isinstance(o, Operand)}
     for step in steps:
         if isinstance(step, (RoutineCall, Callback, Nested)):
@@ -238,11 +240,11 @@ def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:
             ]
 
 
-def nbytes(value: Value) -> int:
-    """The memory of a value, for the sizes of the example."""
+def example_bytes(value: Value) -> int:
+    """The bytes of a value, for the sizes of the example."""
     return int(math.prod(value.shape)) * value.dtype.itemsize
 
 
 def row_elements(value: Value, outer: Shape) -> int:
-    """How many elements of a value belong to one row of a nest."""
+    """The number of elements of a value in one row of a nest."""
     return math.prod(value.shape) // math.prod(outer)

@@ -1,4 +1,4 @@
-"""Compiled programs in notebooks: their stages, which unfold."""
+"""Compiled functions in notebooks: their stages as sections that unfold."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ html = Lazy("html")
 
 
 def page(title: str, stages: Stages | None) -> str:
-    """What a compiled function is, and the stages of the program that was compiled last."""
+    """A compiled function's title, and the stages of the program compiled last, as HTML."""
     heading = f"<div><code>{html.escape(title)}</code></div>"
     return heading if stages is None else heading + stages_page(stages)
 
 
 def stages_page(stages: Stages) -> str:
-    """The cost, the graphs, the C source and how long each stage took."""
+    """The cost, the time of each stage, the graphs and the C source, as HTML."""
     took = ", ".join(f"{name} {1e3 * spent:.1f} ms" for name, spent in stages.seconds.items())
     parts = [
         f"<div>{html.escape(str(stages.cost()))}</div><div>{html.escape(took)}</div>",

@@ -1,8 +1,8 @@
-"""What a compiled function uses from outside: programs are for that as it was.
+"""The outside values that a compiled function uses: its programs hold for these values only.
 
-Of tensors programs hold copies; writes to them are known by version counters. What the function
-computes of such tensors alone was computed while it was traced, and is a constant. Python's values
-are looked at (reads.py).
+A program holds copies of outside tensors; version counters tell whether they have been written to.
+Values that the function computed from such tensors alone, while it was traced, are constants.
+Python values are compared (reads.py).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from adjoint.tensor.nodes import CopyWatch, Counter, InferenceCounter
 
 
 class OutsideValues:
-    """The counters of such tensors, with what they counted when their values were taken, and
-    Python's values.
+    """The version counters of outside tensors, with their counts when the values were taken, and
+    the Python values that the function read.
     """
 
     def __init__(self, reads: Reads, about: tuple[Same, ...]) -> None:
         self.counts: dict[Counter, int] = {}
         self.reads = reads
-        self.about = about  # the objects among the arguments that were looked at
+        self.about = about  # the inspected objects among the arguments
 
     def is_as_it_was(self, about: tuple[Same, ...]) -> bool:
-        """Whether all is there as it was, for a call with such objects."""
+        """Whether nothing outside has changed, for a call with the objects `about`."""
         return self.about == about and self.reads.still_hold() and not self.changed()
 
     def note(self, graph: Graph) -> Graph:
-        """Remember the tensors whose values a graph holds, and return it."""
+        """Remember the tensors whose values a graph holds; return the graph."""
         for node in graph.nodes:
             if isinstance(node.op, Constant) and node.op.watch is not None:
                 watch = node.op.watch
@@ -42,11 +42,11 @@ class OutsideValues:
         return graph
 
     def changed(self) -> bool:
-        """Whether one of the tensors was written to since then."""
+        """Whether one of the tensors has been written to."""
         return any(CopyWatch.seen(counter) != count for counter, count in self.counts.items())
 
     def guarded(self, short: Callable[..., Any]) -> Callable[..., Any]:
-        """A short way in that declines when something from outside is not as it was."""
+        """Wrap a short way in, so that it declines if something outside has changed."""
         hold = self.reads.hold
         short = self._counted(short)
         if hold is None:

@@ -1,4 +1,4 @@
-"""Plans: the steps of a program, in order, and what is where. Made by `fuse`."""
+"""Plans: the steps of a program in order, and where its values are. Made by `fuse`."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from adjoint.graph.ir import Graph, Node, Value
 
 @structure
 class FusedLoop:
-    """One loop nest."""
+    """Nodes that run in one loop nest over the same elements."""
 
     space: Shape  # without sizes of 1
-    reduced: Intervals = ()  # what its reductions, or prefixes, run over
-    combining: list[Node] = field(default_factory=list)  # reductions; or prefixes; or one put
-    stored: list[Value] = field(default_factory=list)  # values that others need
+    reduced: Intervals = ()  # the positions that its reductions or prefixes combine
+    combining: list[Node] = field(default_factory=list)  # reductions, or prefixes, or one put
+    stored: list[Value] = field(default_factory=list)  # values written to memory
     inside: list[Value] = field(default_factory=list)  # values in registers, in order
-    rigid: bool = False  # whether its dimensions must stay: a prefix runs along one of them
+    rigid: bool = False  # whether its dimensions must not be split: a prefix runs along one of them
 
 
 @structure
 class RoutineCall:
-    """A routine of a library."""
+    """A call of a C routine on whole arrays."""
 
     node: Node
     routine: str  # "product"
     operands: list[Operand]
-    ours: Routine | None = None  # that takes arrays row by row
+    ours: Routine | None = None  # the routine of our own, for row-major arrays
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What it calls: "sproduct", for the dtype; nothing for copies, which need no library."""
+        """The functions that it calls: ("sproduct",) for float32, none for a `join`."""
         if self.ours is not None:
             return self.ours.symbols
         letter = "s" if self.node.outputs[0].dtype.name == "float32" else "d"
@@ -46,9 +46,9 @@ class RoutineCall:
 
 @record
 class Operand:
-    """A value where it lies in memory."""
+    """A strided view of a value in memory."""
 
-    value: Value  # in memory
+    value: Value  # its memory
     offset: int
     shape: Shape
     strides: tuple[int, ...]
@@ -60,23 +60,23 @@ class Callback:
 
     node: Node
     values: list[Value]  # its tensors
-    operands: list[Operand]  # where they are, row by row
+    operands: list[Operand]  # its tensors, row by row
 
 
 @structure
 class Nested:
-    """A loop over time, or a branch: plans of its own in native code."""
+    """A loop over time, or a branch, as native code with plans of its own."""
 
     node: Node
-    plans: dict[str, Plan]  # by the names of the node's graphs
-    operands: list[Operand | Any]  # what the node's tensors are, in order; or a number
-    filled: dict[int, Value]  # memory for the operands that are a number
-    carried: list[tuple[Value, Value]]  # for each carried value two buffers, used in turn
-    thins: bool = False  # whether it may keep some of its carries only: Note [Thinned tapes]
-    remakes: list[Remake] = field(default_factory=list)  # loops whose other carries it computes
+    plans: dict[str, Plan]  # for each graph of the node, by its name
+    operands: list[Operand | Any]  # of the node's tensors, in order; or a number
+    filled: dict[int, Value]  # memory for the operands that are numbers
+    carried: list[tuple[Value, Value]]  # two buffers for each carried value, used in turn
+    thins: bool = False  # whether it may keep only some of its carries: Note [Thinned tapes]
+    remakes: list[Remake] = field(default_factory=list)  # loops whose dropped carries it recomputes
 
     def body_operands(self) -> list[Operand | Value]:
-        """Of a while_loop: where the constants of its body are."""
+        """Where the constants of a while_loop's body are."""
         first, constants = len(self.node.args[0]), len(self.node.args[1])
         places = range(first, first + constants)
         return [self.filled.get(k) or self.operands[k] for k in places]
@@ -84,11 +84,11 @@ class Nested:
 
 @structure
 class Remake:
-    """A while_loop whose carries a scan reads: those that were not kept are computed again."""
+    """A while_loop whose carries a scan reads, recomputing those that the loop dropped."""
 
     loop: Nested
-    name: str  # of its body among the plans of the scan
-    carried: list[tuple[Value, Value]]  # as those of the loop
+    name: str  # of the loop's body among the scan's plans
+    carried: list[tuple[Value, Value]]  # buffers, as in the loop
 
 
 Step = FusedLoop | RoutineCall | Callback | Nested
@@ -97,20 +97,20 @@ Intervals = tuple[tuple[int, int], ...]  # strides [low, high) of the positions 
 
 @structure
 class Plan:
-    """The steps to run, in order, and the places of values."""
+    """The steps of a program in order, and where its values are."""
 
     graph: Graph
-    definitions: dict[Node, Any]  # of its nodes, None where only the eager kernel knows
+    definitions: dict[Node, Any]  # None: only the eager kernel computes it
     steps: list[Step] = field(default_factory=list)
-    numbers: dict[Value, Any] = field(default_factory=dict)  # one number everywhere
-    constants: dict[Value, Any] = field(default_factory=dict)  # tensors known beforehand
-    tables: dict[Value, Node] = field(default_factory=dict)  # known when open sizes are
-    memory: dict[Value, int] = field(default_factory=dict)  # the step that puts it there; -1: given
-    home: dict[Value, int] = field(default_factory=dict)  # the loop that has it in a register
-    outputs: list[Operand | Any] = field(default_factory=list)  # where each output is; or a number
+    numbers: dict[Value, Any] = field(default_factory=dict)  # values with one number everywhere
+    constants: dict[Value, Any] = field(default_factory=dict)  # tensors known at compile time
+    tables: dict[Value, Node] = field(default_factory=dict)  # computed once sizes are known
+    memory: dict[Value, int] = field(default_factory=dict)  # the step that stores it; -1: given
+    home: dict[Value, int] = field(default_factory=dict)  # the loop that computes it in a register
+    outputs: list[Operand | Any] = field(default_factory=list)  # or a number
 
     def routines(self) -> frozenset[str]:
-        """The routines that its steps call, those inside regions too: {"sproduct"}."""
+        """The routines that its steps call, including steps of regions: {"sproduct"}."""
         found = {
             name for step in self.steps if isinstance(step, RoutineCall) for name in step.names
         }
@@ -119,7 +119,7 @@ class Plan:
         return frozenset(found.union(*inner))
 
     def given(self) -> tuple[dict[Value, Any], dict[Value, Node]]:
-        """Its constants and its tables, those of regions too."""
+        """Its constants and tables, including those of regions."""
         constants, tables = dict(self.constants), dict(self.tables)
         for step in self.steps:
             if isinstance(step, Nested):
@@ -129,7 +129,7 @@ class Plan:
         return constants, tables
 
     def tapes(self) -> list[Value]:
-        """The values of loops that keep every turn, however many there are; of regions too."""
+        """The stacked carries of loops without a known length, including those of regions."""
         found: list[Value] = []
         for step in self.steps:
             if isinstance(step, Nested):
@@ -138,11 +138,11 @@ class Plan:
         return found
 
     def is_read(self, value: Value, position: int) -> bool:
-        """Whether a step finds a value in memory."""
+        """Whether the step at a position can read a value from memory."""
         return self.memory.get(value, position) < position
 
     def origin(self, value: Value) -> Value:
-        """The value in memory whose elements, in the same order, are those of another."""
+        """The value in memory of which this one is a reshape."""
         while value not in self.memory:
             definition = self.definitions[value.node] if value.node else None
             assert isinstance(definition, Reshape), f"{value} is not in memory"
@@ -151,7 +151,7 @@ class Plan:
 
 
 def intervals(shape: Shape, dims: tuple[int, ...]) -> Intervals:
-    """The positions that some dimensions span, whatever shape they are cut into."""
+    """The positions that some dimensions span, as stride intervals that survive a reshape."""
     found: list[tuple[int, int]] = []
     for d, stride in enumerate(row_major(shape)):
         if d not in dims or shape[d] == 1:
@@ -167,8 +167,9 @@ def intervals(shape: Shape, dims: tuple[int, ...]) -> Intervals:
 def reduced_dims(loop: FusedLoop) -> tuple[int, ...]:
     """The dimensions of a loop that are reduced.
 
-    Strides and ends of intervals are products of one row of sizes, so that their order is that of
-    any sizes, the example's say; where open ones are 1 some are equal, and no dimension is missed.
+    Strides and interval ends are products of consecutive sizes, so their order is the same for all
+    sizes, and the example's can be compared. Where symbolic sizes are 1 some of them are equal, and
+    still no dimension is missed.
     """
     reduced = [(int(low), int(high)) for low, high in loop.reduced]
     strides = map(int, row_major(loop.space))

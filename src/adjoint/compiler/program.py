@@ -1,7 +1,7 @@
-"""A graph as native code (`Code`), and that code with its memory (`Program`).
+"""A graph as native code (`Code`), and native code with its memory (`Program`).
 
-Code whose sizes are all known has one program; where sizes stay open, one for each choice of them,
-which share a lock and an arena as large as the largest needs.
+Code with known sizes has one program. Code with symbolic sizes has one program for each choice of
+sizes; these share a lock and an arena as large as the largest of them needs.
 """
 
 from __future__ import annotations
@@ -44,27 +44,26 @@ from adjoint.tensor.tensor import make
 from adjoint.toolchain import build
 
 Report = Callable[[str, float], None]
-SHORT = 1 << 18  # additions of a program for which other threads of Python can wait
-POOLED = 1 << 17  # bytes from which the memory of an output is used again when nobody holds it
+SHORT = 1 << 18  # additions of a program for which other Python threads can wait
+POOLED = 1 << 17  # bytes from which an output's memory is reused once nobody holds the output
 
 
 def _free(tapes: list[CarryTape]) -> None:
-    """Give the memory of tapes back."""
+    """Free the memory of tapes."""
     for tape in tapes:
         if tape.data:
             ctypes.CDLL(None).free(ctypes.c_void_p(tape.data))
 
 
 class Code:
-    """A graph as native code: what is the same for all sizes that stay open."""
+    """A graph as native code, shared by the programs for all choices of symbolic sizes."""
 
     def __init__(
         self, graph: Graph, report: Report = lambda stage, seconds: None,
         opened: Opened | None = None, symbols: int = 0, *, alone: bool = False,
     ) -> None:  # fmt: skip
-        """`opened` is the lowered graph where sizes stay open, `symbols` how many these are.
-
-        `alone` means that there are no operators to leave a call to.
+        """Compile `graph`. For symbolic sizes `opened` is the lowered graph and `symbols` their
+        number. `alone` means that a call cannot fall back on eager operators.
         """
         self.alone = alone
         seconds: dict[str, float] = {}
@@ -85,7 +84,7 @@ class Code:
         if "int entry(" in source:
             self.entry_function = build.load(source, "entry")
             self.entry_function.restype = ctypes.c_int
-        self.busy = busy = ctypes.c_int(0)  # whether the thread that holds the lock runs it
+        self.busy = busy = ctypes.c_int(0)  # whether the lock's thread runs a program
         self.lock = threads.lock(lambda: setattr(busy, "value", 0))
         self.arena = np.empty(0, np.uint8)
         self.programs: weakref.WeakValueDictionary[tuple[int, ...], Program] = (
@@ -96,7 +95,7 @@ class Code:
     def _source(
         self, graph: Graph, took: Callable[[str], None], opened: Opened | None, symbols: int
     ) -> str:
-        """Plan everything, and write it as C text."""
+        """Plan all stages, and write the C text."""
         lowered = lower(graph, Choices(alone=self.alone)) if opened is None else opened.graph
         self.graph = keep_steps(lowered) if opened is None else lowered
         took("lower")
@@ -118,7 +117,7 @@ class Code:
         return source
 
     def _find_roots(self) -> None:
-        """Values in arrays of their own: inputs, constants, results, what callbacks return."""
+        """Find the values with arrays of their own: inputs, constants, results, callbacks'."""
         plan = self.plan
         self.constants, self.tables = plan.given()
         given = [*self.graph.inputs, *self.constants, *self.tables]
@@ -132,14 +131,14 @@ class Code:
 
     @property
     def end(self) -> int:
-        """Where in the block arrays and tapes end, and the dtypes of the inputs begin."""
+        """The end of arrays and tapes in the block of arguments; the inputs' dtypes follow."""
         return len(self.slots) + len(self.tapes) + FIRST
 
     def _see_what_is_direct(self) -> None:
-        """Which result each output is, if every output is one of its own, perhaps reshaped."""
+        """Note which result each output is, if every output is a different whole result."""
         numbers = {v: i for i, v in enumerate(self.made)}
         self.direct: list[int] | None = []
-        self.shapes: dict[Value, Shape] = {}  # of results, as they are returned
+        self.shapes: dict[Value, Shape] = {}  # of results, as returned
         for operand, output in zip(self.plan.outputs, self.graph.outputs, strict=True):
             if not isinstance(operand, Operand) or operand.value not in numbers:
                 break
@@ -152,15 +151,15 @@ class Code:
             self.direct, self.shapes = None, {}
 
     def program(self, sizes: tuple[int, ...] = ()) -> Program:
-        """The code for given sizes."""
+        """The program for given sizes."""
         with self.lock:
-            found = self.programs.get(sizes)  # kept by who runs it, as it keeps this
+            found = self.programs.get(sizes)  # weak: whoever runs a program keeps it
             if found is None:
                 found = self.programs[sizes] = Program(self, sizes)
             return found
 
     def room(self, size: int) -> Any:
-        """An arena of at least so many bytes; all programs get a larger one."""
+        """An arena of at least `size` bytes. A larger arena replaces that of all programs."""
         if self.arena.size < size or not self.programs:
             whole = np.empty(size + ALIGNMENT, np.uint8)
             start = -whole.ctypes.data % ALIGNMENT
@@ -172,7 +171,7 @@ class Code:
 
 
 def _is_all(operand: Operand) -> bool:
-    """Whether an operand is all of a value, element by element."""
+    """Whether an operand is a whole value in row-major order."""
     same = math.prod(operand.shape) == math.prod(operand.value.shape)
     return same and not operand.offset and routine_calls.is_whole(operand)
 
@@ -185,7 +184,7 @@ class Program:
     def __init__(self, code: Code, sizes: tuple[int, ...]) -> None:
         self.code, self.sizes = code, sizes
         self.lock, self.busy, self.direct = code.lock, code.busy, code.direct
-        self.regions: dict[Node, Node] = {}  # those that call back, for these sizes
+        self.regions: dict[Node, Node] = {}  # regions that call back, for these sizes
         self.functions, self.kept = code.functions, {**code.kept, **self._tables()}
         elsewhere = {*code.slots, *code.tapes}
         layout = arrange(code.layout, elsewhere, sizes) if sizes else code.layout
@@ -204,7 +203,7 @@ class Program:
         if used := code.plan.routines():
             self.library = routine_calls.addresses(
                 used
-            )  # kept: of two threads that ask, one has its own
+            )  # kept: each of two threads that ask has its own
             self.block[LIBRARY] = ctypes.addressof(self.library)
         for value, array in self.kept.items():
             self.block[code.slots[value]] = id(array)
@@ -220,12 +219,12 @@ class Program:
         self.pool: list[Any] = [None] * len(self.results)
         for number, value in enumerate(code.graph.inputs):
             self.block[code.end + number] = id(value.dtype.np)
-        self.is_known = False  # whether it was called before
-        self.entry: Any = None  # the function around it, when it was made
+        self.is_known = False  # whether it has been called
+        self.entry: Any = None  # the short way in, once it is made
         self.entry_function = code.entry_function
 
     def _tables(self) -> dict[Value, Any]:
-        """What is computed once for these sizes: it depends on nothing else."""
+        """The values that depend on these sizes alone, computed once."""
         found = {}
         for node in dict.fromkeys(self.code.tables.values()):
             results = interpret.evaluate(self._node(node), {})
@@ -236,10 +235,11 @@ class Program:
         return elements(value.shape, self.sizes) * value.dtype.itemsize
 
     def run(self, arrays: Sequence[Any]) -> list[Any] | None:
-        """Run on one contiguous array per input; one array per output. None where an index is out
-        of range, or a matrix has no factor: the eager function says so in its own words. None, too,
-        where its memory is in use by the same thread: a function that the program calls, or the
-        handler of a signal, calls the program.
+        """Run on one contiguous array per input, and return one array per output.
+
+        Returns None if an index is out of range or a matrix has no factor: the eager function then
+        raises in its own words. Also returns None if this thread is already running the program,
+        which happens when a callback or a signal handler calls it.
         """
         results = [
             np.empty(shape, dtype) if size < POOLED else self.pooled(number, shape, dtype)
@@ -270,7 +270,7 @@ class Program:
         return self._with_callbacks(arrays, results)
 
     def pooled(self, number: int, shape: Any, dtype: Any) -> Any:
-        """The last array of a large result, if nobody else holds it: fresh memory is slow."""
+        """The last array of a large result if nobody else holds it: fresh memory is slow."""
         array = self.pool[number]
         if array is None or sys.getrefcount(array) > _HELD_HERE:
             array = self.pool[number] = np.empty(shape, dtype)
@@ -295,7 +295,7 @@ class Program:
         ]
 
     def _given(self, operand: Any, output: Any, known: dict[Value, Any], taken: set[int]) -> Any:
-        """An output as the user gets it: never memory that another output, or the program, has."""
+        """An output for the user, which shares memory with no other output or the program."""
         if not isinstance(output, Value):
             return at(output, self.sizes)
         if not isinstance(operand, Operand):
@@ -311,7 +311,7 @@ class Program:
 
     def _call_back(self, step: Callback, known: dict[Value, Any]) -> None:
         node = self._node(step.node)
-        # memory of a program is used again: neither who is called may keep it, nor may a result
+        # the program reuses its memory: neither the called kernel nor a result may keep it
         alone = _alone if _is_of_table(node) else np.copy
         arrays = [alone(self._array(o, known)) for o in step.operands]
         tensors = {v: make(a) for v, a in zip(step.values, arrays, strict=True)}
@@ -327,7 +327,7 @@ class Program:
             self.block[self.code.slots[value]] = id(array)
 
     def _node(self, node: Node) -> Node:
-        """A node with its numbers for the sizes at hand."""
+        """A node with its numbers for the program's sizes."""
         if not self.sizes:
             return node
         found = self.regions.get(node)
@@ -340,7 +340,7 @@ class Program:
         return found
 
     def _array(self, operand: Operand, known: dict[Value, Any]) -> Any:
-        """The array of an operand that lies row by row."""
+        """The array of a row-major operand."""
         value = operand.value
         shape, start = at((operand.shape, operand.offset), self.sizes)
         array = known.get(value)
@@ -354,7 +354,7 @@ class Program:
         return array.reshape(-1)[start : start + math.prod(shape)].reshape(shape)
 
     def _turns(self, value: Value) -> Any:
-        """What a tape holds, for an eager kernel."""
+        """The contents of a tape as an array, for an eager kernel."""
         tape, (_, *rest) = self.tapes[value], at(value.shape, self.sizes)
         shape = (tape.count, *rest)
         size = math.prod(shape) * value.dtype.itemsize
@@ -365,7 +365,7 @@ class Program:
 
 
 def _graph_at(graph: Graph, sizes: tuple[int, ...]) -> Graph:
-    """A copy of a graph inside a node, with its numbers for given sizes."""
+    """A copy of a region's graph, with its numbers for given sizes."""
     made = graph.clone()
     for value in (*made.inputs, *(v for node in made.nodes for v in node.outputs)):
         value.type = replace(value.type, shape=at(value.type.shape, sizes))
@@ -376,21 +376,21 @@ def _graph_at(graph: Graph, sizes: tuple[int, ...]) -> Graph:
 
 
 def _work(layout: ProgramLayout, sizes: tuple[int, ...]) -> float:
-    """How much there is to do, in additions; more than can be said if it is not all in loops."""
-    if any(number not in layout.kernels for number in range(len(layout.steps))):
+    """The work of a program in additions; infinite if a step is not a loop."""
+    if any(number not in layout.programs for number in range(len(layout.steps))):
         return math.inf
-    return sum(int(at(k.work, sizes) if sizes else k.work) for k in layout.kernels.values())
+    return sum(int(at(k.work, sizes) if sizes else k.work) for k in layout.programs.values())
 
 
 def _is_of_table(node: Node) -> bool:
-    """Whether a node runs a kernel of ours, which keeps no arrays: neither a region, which may run
-    any function, nor a row of a user.
+    """Whether a node runs a kernel of our own table, which keeps no reference to its arrays. A
+    region may run any function, and so may a user's row.
     """
     return isinstance(node.op, Operator) and node.op.row.module is None
 
 
 def _check_type(node: Node, array: Any, value: Value, shape: Shape) -> None:
-    """Raise unless an array is what a row says: native code reads it as that."""
+    """Raise unless an array has the row's shape and dtype, on which native code relies."""
     said = tuple(n if s == UNKNOWN else s for n, s in zip(array.shape, shape, strict=False))
     if array.shape == said and len(said) == len(shape) and array.dtype == value.dtype.np:
         return
@@ -401,7 +401,7 @@ def _check_type(node: Node, array: Any, value: Value, shape: Shape) -> None:
 
 
 def _alone(array: Any) -> Any:
-    """The same memory, without what lies around it: `as_strided` must not reach the arena."""
+    """The same memory without a base, so that `as_strided` cannot reach the arena around it."""
     if array.base is None or not array.size:
         return array
     window = (ctypes.c_ubyte * array.nbytes).from_address(array.ctypes.data)
@@ -409,7 +409,7 @@ def _alone(array: Any) -> Any:
 
 
 def _held_here() -> int:
-    """The references that an array has when only the pool and the function that looks hold it."""
+    """The reference count of an array that only the pool and the function that looks hold."""
     pool = [np.empty(1)]
     array = pool[0]
     return sys.getrefcount(array)
@@ -419,5 +419,5 @@ _HELD_HERE = _held_here()
 
 
 def compiled(graph: Graph, report: Report = lambda stage, seconds: None) -> Program:
-    """A graph as native code, for inputs of fixed types."""
+    """Compile a graph for inputs of fixed types."""
     return Code(graph, report).program()

@@ -1,11 +1,11 @@
-"""Values of operators in terms of smaller ones, for compiled programs: determinants, adjugates,
-pseudo-inverses and least squares from factors; pairs of values.
+"""Decompositions for compiled programs only: determinants, adjugates, pseudo-inverses and least
+squares by factors; complex numbers and half precision by float operators.
 
-Derivatives have been taken when a program is lowered, so these need not differentiate well, as a
-row's decomposition must. A row says `routine: det`.
+Derivatives have been taken by then, so these need not be differentiable, unlike the decomposition
+of a row. A row names one by the column `routine`.
 """
 
-# Capitals are matrices here, not constants.
+# A capital is a matrix here, not a constant.
 # pyright: reportConstantRedefinition=false
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from adjoint.elements.c_types import HALVES
 from adjoint.graph.ir import Node, Value
 
 Tensor = Any
-NEAR = 100  # values closer than this many ulp of the largest one count as equal
+NEAR = 100  # two values closer than this many ulp of the largest one count as equal
 
 
 def _parity(pivots: Tensor, dtype: Any) -> Tensor:
-    """The sign of the permutation that LAPACK's swaps make."""
+    """The sign of the permutation of LAPACK's row swaps."""
     swaps = (pivots != ops.arange(1, pivots.shape[-1] + 1)).sum(-1)
     return (1 - 2 * (swaps % 2)).to(dtype)
 
 
 def det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The product of U's diagonal, with the sign of the permutation; the factors and pivots."""
+    """The determinant, from U's diagonal and the permutation's sign; LU and pivots."""
     LU, pivots, _ = ops.linalg_lu_factor_ex(A)
     product = LU.diagonal(0, -2, -1).prod(-1)
     return product * _parity(pivots, A.dtype), LU, pivots
 
 
 def slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The sign and the logarithm of the product of U's diagonal."""
+    """Sign and logarithm of the determinant, from U's diagonal; LU and pivots."""
     LU, pivots, _ = ops.linalg_lu_factor_ex(A)
     diagonal = LU.diagonal(0, -2, -1)
     size = diagonal.abs()
@@ -54,7 +54,7 @@ def slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 
 
 def adjugate(self: Tensor) -> Tensor:
-    """φ V adj(S) Uᴴ, φ = det(U) det(Vᴴ): adj(S) are products of all other singular values."""
+    """φ V adj(S) Uᴴ, φ = det(U) det(Vᴴ); adj(S) has products of all other singular values."""
     if 0 in self.shape:
         return self.clone()
     U, S, Vh = ops._linalg_svd(self, True)
@@ -65,7 +65,7 @@ def adjugate(self: Tensor) -> Tensor:
 
 
 def pinv(self: Tensor, atol: Tensor | None, rtol: Tensor | None, hermitian: bool) -> Tensor:
-    """V S⁺ Uᴴ, where singular values up to max(atol, rtol s₀) count as zero."""
+    """V S⁺ Uᴴ; singular values up to max(atol, rtol s₀) count as zero."""
     if 0 in self.shape:
         return ops.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), dtype=self.dtype)
     if hermitian:
@@ -84,7 +84,7 @@ def _inverse_above(values: Tensor, size: Tensor, limit: Tensor) -> Tensor:
 
 
 def _limit(top: Tensor, shape: Any, atol: Tensor | None, rtol: Tensor | None) -> Tensor:
-    """max(atol, rtol s₀); rtol is ε max(m, n) unless atol alone is given."""
+    """max(atol, rtol s₀). The default of rtol is ε max(m, n), or 0 if a positive atol is given."""
     default = max(shape[-2:]) * finfo(top.dtype).eps
     if rtol is None:
         bound = top * default if atol is None else top * ops.where(atol > 0, 0.0, default)
@@ -94,7 +94,7 @@ def _limit(top: Tensor, shape: Any, atol: Tensor | None, rtol: Tensor | None) ->
 
 
 def least_squares(self: Tensor, b: Tensor, rcond: float) -> tuple[Tensor, Tensor, Tensor]:
-    """V S⁺ Uᴴ B, the rank of A, and its singular values."""
+    """V S⁺ Uᴴ B, the rank of A, and the singular values of A."""
     U, S, Vh = ops._linalg_svd(self)
     top = S.amax(-1, True) if S.shape[-1] else S
     keep = rcond * top < S
@@ -106,12 +106,12 @@ def least_squares(self: Tensor, b: Tensor, rcond: float) -> tuple[Tensor, Tensor
 
 
 def _tiny(values: Tensor) -> Tensor:
-    """Up to where a difference of values is rounding."""
+    """The difference up to which two values count as equal."""
     return NEAR * finfo(values.dtype).eps * values.abs().amax(-1, True).unsqueeze(-1)
 
 
 def inverse_gaps(self: Tensor) -> Tensor:
-    """1/(w[j] - w[i]), and 0 for equal values and on the diagonal."""
+    """1/(w[j] - w[i]); 0 for equal values and on the diagonal."""
     if not self.shape[-1]:
         return self.unsqueeze(-2).expand((*self.shape[:-1], 0, 0))
     gaps = self.unsqueeze(-2) - self.unsqueeze(-1)
@@ -121,7 +121,7 @@ def inverse_gaps(self: Tensor) -> Tensor:
 
 
 def inverse_sums(self: Tensor) -> Tensor:
-    """1/(s[i] + s[j]), and 0 where both vanish."""
+    """1/(s[i] + s[j]); 0 where both values vanish."""
     if not self.shape[-1]:
         return self.unsqueeze(-2).expand((*self.shape[:-1], 0, 0))
     sums = self.unsqueeze(-2) + self.unsqueeze(-1)
@@ -130,7 +130,7 @@ def inverse_sums(self: Tensor) -> Tensor:
 
 
 def shared(self: Tensor, values: Tensor, zeros: int) -> Tensor:
-    """A number for each value, which are in order; for equal ones their mean."""
+    """Replace the numbers of each group of equal `values`, which are sorted, by their mean."""
     if values.shape[-1] < 2:
         return self.clone()
     limit = _tiny(values).squeeze(-1)
@@ -149,7 +149,7 @@ def shared(self: Tensor, values: Tensor, zeros: int) -> Tensor:
 
 
 def _combinations(node: Node) -> Callable[..., Any] | None:
-    """Elements at places that do not depend on them."""
+    """combinations(x) as a gather at places known at compile time."""
     _, r, again = node.args
     count, size = node.args[0].shape[0], math.prod(node.output.shape)
     if r < 1 or not size or is_open(count):
@@ -160,7 +160,7 @@ def _combinations(node: Node) -> Callable[..., Any] | None:
 
 
 def _without_nothing(node: Node) -> Callable[..., Any] | None:
-    """A cat without the empty vectors that PyTorch lets stand among tensors of any rank."""
+    """A cat without the empty vectors that PyTorch allows among tensors of any rank."""
     tensors = node.args[0]
     if all(len(v.shape) == len(node.output.shape) for v in tensors):
         return None
@@ -169,7 +169,7 @@ def _without_nothing(node: Node) -> Callable[..., Any] | None:
 
 
 def _of_nothing(node: Node) -> Callable[..., Any] | None:
-    """A sum over no images: zeros."""
+    """A sum over no elements: zeros."""
     if not any(0 in v.shape for v in node.inputs()):
         return None
     return lambda *_: ops.zeros(node.output.shape, dtype=node.output.dtype)
@@ -180,14 +180,14 @@ def _zeros(node: Node) -> Callable[..., Any]:
 
 
 def _grouped(node: Node) -> Callable[..., Any] | None:
-    """Products of groups that are matrices of their own."""
+    """Grouped products with one matrix for each group: a batched product."""
     if node.args[2] is not None or len(node.args[0].shape) != 3:
         return None
     return lambda a, b, *_: a.bmm(b)
 
 
 def _alike(node: Node) -> Callable[..., Any] | None:
-    """A quotient of whole numbers, of operands of one shape and dtype."""
+    """Expand and convert the operands of a division of whole numbers to one shape and dtype."""
     a, b = node.args[:2]
     whole = not node.output.dtype.is_floating_point and isinstance(b, Value)
     if not whole or (a.shape == b.shape and a.dtype is b.dtype):
@@ -201,7 +201,7 @@ def _alike(node: Node) -> Callable[..., Any] | None:
 
 
 def _compared(node: Node) -> Callable[..., Any] | None:
-    """A search for numbers in the dtype that both kinds of numbers have in common."""
+    """A search with sequence and values of different dtypes: convert both to the common dtype."""
     sequence, values = node.args[:2]
     if sequence.dtype is values.dtype:
         return None
@@ -218,7 +218,7 @@ def _compared(node: Node) -> Callable[..., Any] | None:
 
 
 def of_halves(node: Node) -> Callable[..., Any] | None:
-    """The same operator on float32, whose result is rounded once, as the eager kernels' is."""
+    """The operator on float32 operands; the result is rounded once, as eager kernels do."""
     halves = [v for v in node.inputs() if v.dtype.name in HALVES]
     said = any(isinstance(a, dtypes.DType) for a in node.args)
     if not halves or said or node.op.row.random or depends_on_grid(node):
@@ -236,7 +236,7 @@ def of_halves(node: Node) -> Callable[..., Any] | None:
 
 
 def _rounded(node: Node, given: Any, value: Any) -> Any:
-    """An operand in the dtype of the operands, from which it goes on to float32."""
+    """An operand rounded to the common dtype of the operands, before it becomes float32."""
     dtype = promoted_to(node, value)
     if type(given) in NUMBERS:
         return element(given, dtype)
@@ -254,7 +254,7 @@ def _as_float32(value: Any) -> Any:
 
 
 def of_complex(node: Node) -> Callable[..., Any] | None:
-    """Sums, products of matrices and parts of complex numbers, by operators on pairs of reals."""
+    """Sums, products of matrices, and real and imaginary parts, by operators on pairs of reals."""
     row = node.op.row
     if not any(v.dtype.is_complex for v in (*node.inputs(), *node.outputs)):
         return None
@@ -278,7 +278,7 @@ def _complex_sum(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 def _complex_product(a: Any, b: Any) -> Any:
-    """(x + iy)(u + iv) = xu - yv + i (xv + yu), four products of real matrices."""
+    """(x + iy)(u + iv) = xu - yv + i (xv + yu), with four products of real matrices."""
     (x, y), (u, v) = _parts(a), _parts(b)
     if y is None or v is None:
         return ops.complex(x.matmul(u), x.matmul(v) if y is None else y.matmul(u))

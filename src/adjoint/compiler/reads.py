@@ -1,14 +1,13 @@
-"""What a function reads from outside: globals, cells, attributes, items, defaults, other functions.
+"""The outside values that a function reads: globals, cells, attributes, items, defaults, functions.
 
-A program is for the values that the function would find there. They are found by looking, from the
-function on: its code tells which globals and attributes are loaded, and a function, an object or a
-container that is found is looked into in turn. Attributes are looked at by name, on every object of
-the user that is reached: so more is noted than one call reads, never less, but for names that are
-computed. Numbers are told apart by type and value, containers and objects by what is in them;
-what belongs to a library is told apart by which object it is.
+A program holds for the values that the function would find. They are found from the function on:
+its code tells which globals and attributes it loads, and each function, object or container found
+is searched in turn. An attribute counts by name, on every user object reached: so more is noted
+than one call reads, and less only if names are computed. Numbers are compared by type and value,
+containers and objects by their contents, and objects of libraries by identity.
 
-`Reads.key` says what was found; `Reads.hold` says, some nanoseconds a value, whether the very same
-objects are there still. Where they are not, another look decides: equal values have equal keys.
+`Reads.key` says what was found. `Reads.hold` says, in some nanoseconds per value, whether the
+identical objects are still there; if not, another look decides, as equal values have equal keys.
 """
 
 from __future__ import annotations
@@ -38,24 +37,24 @@ from adjoint.core.remembering import cached_property
 from adjoint.tensor.tensor import Tensor, is_plain
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# whose own values are constants
+# libraries, whose own values are constant
 _LIBRARIES = frozenset((*sys.stdlib_module_names, "adjoint", "numpy", "scipy")) - {"__main__"}
-_ENTERED = ("adjoint.nn.", "adjoint.transforms.", "adjoint.distributions.")  # have users' values
+_ENTERED = ("adjoint.nn.", "adjoint.transforms.", "adjoint.distributions.")  # hold users' values
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _NAMESPACES = (types.SimpleNamespace, collections.ChainMap, collections.UserDict,
                collections.UserList, threading.local)  # fmt: skip
 _MISSING = object()
-_EVERY = "*"  # in place of names that are computed
-_SCOPES = {"globals", "eval", "exec"}  # which look at all globals
+_EVERY = "*"  # stands for names that are computed
+_SCOPES = {"globals", "eval", "exec"}  # functions that read all globals
 _ENVIRONMENT = {"environ", "getenv"}
-_SMALL = 4096  # bytes of a tensor whose values are compared; writes to others are counted
-_WRITTEN_OUT = 256  # tests in one function that is written as text
-_MEMBERS = ("_parameters", "_buffers")  # of a module whose tensors are arguments
-_ALWAYS = ("_modules", "_hooks", "training", *_MEMBERS)  # what a module's call looks at
+_SMALL = 4096  # bytes up to which a tensor's values are compared, not its writes counted
+_WRITTEN_OUT = 256  # tests in one generated function
+_MEMBERS = ("_parameters", "_buffers")  # of a module, when these tensors are arguments
+_ALWAYS = ("_modules", "_hooks", "training", *_MEMBERS)  # read by every call of a module
 
 
 class Reads:
-    """What was found, and whether it is there still."""
+    """The values that were found, and tests that they are unchanged."""
 
     def __init__(self, looks: _Looks) -> None:
         self.key, self.tests, self.items = tuple(looks.key), looks.tests, looks.items
@@ -63,32 +62,32 @@ class Reads:
 
     @cached_property
     def hold(self) -> Callable[[], bool] | None:
-        """A function that tells whether the same objects are there; None if there are none."""
+        """A function that tests whether the identical objects are there; None without tests."""
         tests = [*self.tests, *self.items]
         return _written(tests) if tests else None
 
     def still_hold(self) -> bool:
-        """Whether the same objects are there."""
+        """Whether the identical objects are there."""
         return self.hold is None or self.hold()
 
     def hold_but_for_items(self) -> bool:
-        """Whether the same objects are there, in containers perhaps others."""
+        """Whether the identical objects are there, ignoring the items of mutable containers."""
         return _written(self.tests)()
 
     def moved(self) -> Any:
-        """A source of numbers that is not where it was: who draws from it gets others each time."""
+        """A source of numbers that has advanced, so that calls draw other numbers; or None."""
         return next((source for source, state in self.states if _state(source) != state), None)
 
 
 def _drawn() -> list[Any]:
-    """The sources that Python and NumPy draw from by themselves."""
+    """The global generators of Python and NumPy."""
     of_python, of_numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
     found = [] if of_python is None else [of_python.random.__self__]
     return found if of_numpy is None else [*found, of_numpy.get_state.__self__]
 
 
 def _state(source: Any) -> Any:
-    """Where a source of numbers is."""
+    """The current position of a source of numbers."""
     if isinstance(source, types.GeneratorType):
         return None if source.gi_frame is None else source.gi_frame.f_lasti
     if hasattr(source, "__next__"):
@@ -99,7 +98,7 @@ def _state(source: Any) -> Any:
 
 
 def _is_source(value: Any) -> bool:
-    """Whether a value gives something else each time that it is asked."""
+    """Whether a value is a generator or iterator, which gives something else each time."""
     kind = type(value)
     if _module_of(kind).startswith(("numpy.random", "random")) and hasattr(kind, "random"):
         return True
@@ -111,8 +110,10 @@ def _base(container: Any) -> Any:
 
 
 def look(function: Any, arguments: Sequence[Any] = (), *, members: bool = True) -> Reads:
-    """Look at what a function reads. Of objects among the arguments plain attributes are known
-    otherwise; without `members` parameters and buffers of modules are.
+    """Collect what a function reads.
+
+    Plain attributes of objects among the arguments are left out, as the signature has them. Without
+    `members` so are parameters and buffers of modules.
     """
     names: frozenset[str] = frozenset()
     while True:
@@ -125,12 +126,12 @@ def look(function: Any, arguments: Sequence[Any] = (), *, members: bool = True) 
 
 # --- tests ----------------------------------------------------------------------------------------
 
-_Test = tuple[str, tuple[Any, ...]]  # an expression in {0}, {1}, …, and what they stand for
+_Test = tuple[str, tuple[Any, ...]]  # an expression with {0}, {1}, …, and the values of these
 _SCOPE = {"M": _MISSING, "is_": operator.is_, "all": all, "map": map, "len": len}
 
 
 def _written(tests: list[_Test]) -> Callable[[], bool]:
-    """One function for all tests; their texts are ours, and name values alone."""
+    """One generated function for all tests. The texts are ours and contain names only."""
     if len(tests) > _WRITTEN_OUT:
         parts = [_written(tests[i : i + _WRITTEN_OUT]) for i in range(0, len(tests), _WRITTEN_OUT)]
         return lambda: all(part() for part in parts)
@@ -156,23 +157,23 @@ def _written(tests: list[_Test]) -> Callable[[], bool]:
 
 
 class _Looks:
-    """One look, by names of attributes that are known to matter; it finds further ones."""
+    """One search, for given names of attributes; it collects further names that the code loads."""
 
     def __init__(self, known: frozenset[str], arguments: Iterable[Any], members: bool) -> None:
         self.known, self.members = known, members
         self.arguments = {id(a) for a in arguments}
-        self.names: set[str] = set()  # that the code loads
+        self.names: set[str] = set()  # names of attributes that the code loads
         self.key: list[Any] = []
-        self.root: Any = None  # what is compiled
+        self.root: Any = None  # the compiled function
         self.tests: list[_Test] = []
-        self.items: list[_Test] = []  # of what stands in containers that may change
-        self.sources: list[Any] = []  # of numbers that are others each time
+        self.items: list[_Test] = []  # tests of the contents of mutable containers
+        self.sources: list[Any] = []  # generators and iterators
         self.waiting: collections.deque[Any] = collections.deque()
         self.seen: dict[int, int] = {}
-        self.alive: list[Any] = []  # so that ids stay theirs
+        self.alive: list[Any] = []  # keeps objects alive, so that ids stay unique
 
     def run(self, roots: Sequence[Any]) -> None:
-        """Look at everything that can be reached."""
+        """Search everything that can be reached."""
         self.root = roots[0]
         self.key.extend([self.part(r) for r in roots])
         while self.waiting:
@@ -180,7 +181,7 @@ class _Looks:
             self.key.append(self.visit(value))
 
     def part(self, value: Any) -> Any:
-        """A value in the key: itself, or its number among those that are looked at."""
+        """A value's entry in the key: a plain value, or the number of an object to be searched."""
         if type(value) in _PLAIN:
             return plain_key(value)
         number = self.seen.get(id(value))
@@ -197,7 +198,7 @@ class _Looks:
         self.tests.append((text, values))
 
     def visit(self, value: Any) -> Any:
-        """What is in a value, for the key."""
+        """The contents of a value, for the key."""
         kind = type(value)
         for known, method in _VISITS:
             if issubclass(kind, known):
@@ -207,7 +208,7 @@ class _Looks:
     # -- functions and classes ---------------------------------------------------------------------
 
     def function(self, f: types.FunctionType) -> Any:
-        if _is_ours(f):  # what it wraps may be the user's
+        if _is_ours(f):  # a library function: it may wrap one of the user's
             inside = [_content(c) for c in f.__closure__ or ()]
             inside = [v for v in inside if _leads_on(v)]
             return (Same(f.__code__), *self.parts([*inside, *_wrapped(f)]))
@@ -225,13 +226,13 @@ class _Looks:
         )  # fmt: skip
 
     def state_of(self, f: types.FunctionType, name: str) -> None:
-        """Test that a function is as it was; the one that is compiled keeps what it had not."""
+        """Test that an attribute of a function is unchanged; of the compiled one, defaults only."""
         value = getattr(f, name)
         if f is not self.root or (value is not None and name != "__code__"):
             self.test(f"{{0}}.{name} is {{1}}", f, value)
 
     def _used_cells(self, f: types.FunctionType) -> Iterator[Any]:
-        """The cells of a function that its code reads, and does not only count up."""
+        """The cells of a function that its code reads, not only increments."""
         used = _loads(f.__code__).cells
         for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
             if name in used:
@@ -284,7 +285,7 @@ class _Looks:
             if _is_of_user(each):
                 self.test("len({0}) == {1}", each.__dict__, len(each.__dict__))
                 wanted = [n for n in each.__dict__ if self.wants(n) or _is_special(n)]
-                # what a library calls
+                # names that a library class calls
                 wanted += [n for n in each.__dict__ if any(hasattr(b, n) for b in bases)]
                 for name in wanted:
                     value = each.__dict__[name]
@@ -293,11 +294,11 @@ class _Looks:
         return (Same(kind), *found)
 
     def wants(self, name: str) -> bool:
-        """Whether code of the user may load an attribute of this name."""
+        """Whether user code may load an attribute of this name."""
         return name in self.known or _EVERY in self.known
 
     def getter(self, value: Any) -> Any:
-        """An attrgetter or a methodcaller, which knows names."""
+        """An attrgetter or methodcaller: its arguments are names of attributes."""
         arguments = value.__reduce__()[1]
         names = [n for n in arguments if isinstance(n, str)]
         self.names |= {part for n in names for part in n.split(".")}
@@ -315,7 +316,7 @@ class _Looks:
     # -- containers --------------------------------------------------------------------------------
 
     def sequence(self, value: Any) -> Any:
-        """A list, a tuple, a set, a deque, or an object of a class of these."""
+        """A list, tuple, set or deque, or an object of a subclass."""
         base = _base(value)
         items = tuple(base.__iter__(value))
         if base not in (tuple, frozenset):
@@ -332,13 +333,13 @@ class _Looks:
         return (self.extra(value, dict), *self.parts(keys), *self.parts(values))
 
     def extra(self, value: Any, base: type) -> Any:
-        """The class of a container, and its attributes if it is one of the user's."""
+        """The class of a container, with the attributes of an object of a user's subclass."""
         if type(value) is base or not hasattr(value, "__dict__"):
             return Same(type(value))
         return (self.part(type(value)), self.attributes(value, vars(value)))
 
     def numbers(self, value: Any) -> Any:
-        """An array of NumPy's: its shape, its dtype and its contents."""
+        """A NumPy array: its shape, dtype and contents."""
         if value.dtype.hasobject:
             return ("array", value.shape, *self.parts(value.ravel().tolist()))
         content = value.tobytes()
@@ -355,7 +356,7 @@ class _Looks:
         return (type(value), value.dtype, value.tobytes())
 
     def tensor(self, t: Any) -> Any:
-        """A tensor that is there: which it is, and what Python may have seen of its values."""
+        """A tensor: its identity, and few values, as Python may depend on them."""
         if not is_plain(t):
             return Same(t)
         array = t.value
@@ -372,7 +373,7 @@ class _Looks:
         kind = type(value)
         if _is_source(value):
             self.sources.append(value)
-        if _module_of(kind) == "functools":  # of a cached property, of a function with a cache
+        if _module_of(kind) == "functools":  # a cached property, or a function with a cache
             return self.descriptor(value)
         wanted: Any = getattr(kind, "compiled_reads", None)
         if wanted is not None:
@@ -386,8 +387,8 @@ class _Looks:
         return (self.part(kind), inside, *slots, *also)
 
     def attributes(self, value: Any, values: dict[str, Any]) -> Any:
-        """The attributes of an object that code of the user may load."""
-        named = (types.FunctionType, types.SimpleNamespace, threading.local)  # no library looks
+        """The attributes of an object that user code may load."""
+        named = (types.FunctionType, types.SimpleNamespace, threading.local)  # no library reads
         everything = not (_is_of_user(type(value)) or isinstance(value, named))
         is_argument = id(value) in self.arguments
         self.test("len({0}) == {1}", values, len(values))
@@ -426,7 +427,7 @@ class _Looks:
 
 
 class _Items:
-    """A container whose class may count and list its items otherwise."""
+    """A container whose class may override len() and iteration."""
 
     def __init__(self, base: Any, value: Any) -> None:
         self.base, self.value = base, value
@@ -464,7 +465,7 @@ _VISITS: tuple[tuple[Any, Callable[[_Looks, Any], Any]], ...] = (
 def _content(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # nothing is in it yet
+    except ValueError:  # an empty cell
         return _MISSING
 
 
@@ -473,7 +474,7 @@ def _wrapped(f: Any) -> list[Any]:
 
 
 def _is_ours(f: types.FunctionType) -> bool:
-    """Whether a function belongs to a library: who changes a value there knows what it is for."""
+    """Whether a function belongs to a library, whose own values count as constant."""
     path = f.__code__.co_filename
     if path.startswith(("<adjoint", _PACKAGE)):
         return True
@@ -493,11 +494,11 @@ def _is_of_user(kind: type) -> bool:
 
 def _module_of(kind: type) -> str:
     found = type.__getattribute__(kind, "__module__")
-    return found if isinstance(found, str) else "builtins"  # what defines `__module__` otherwise
+    return found if isinstance(found, str) else "builtins"  # the class overrides `__module__`
 
 
 def _leads_on(value: Any) -> bool:
-    """Whether a value that a library holds may be, or hold, one of the user's."""
+    """Whether a value held by a library may be, or hold, a user's value."""
     kind = type(value)
     known = isinstance(value, _CALLED) or hasattr(kind, "compiled_reads")
     return known or _is_of_user(kind) or _is_entered(kind)
@@ -508,7 +509,7 @@ def _is_entered(kind: type) -> bool:
 
 
 def _is_special(name: str) -> bool:
-    """Whether Python itself looks for a name: `__call__`, `__getattr__`."""
+    """Whether Python itself looks the name up: `__call__`, `__getattr__`."""
     return name.startswith("__") and name not in ("__doc__", "__dict__", "__weakref__")
 
 
@@ -524,13 +525,13 @@ def _slots(kind: type) -> list[str]:
 
 
 class _Loads:
-    """The names that a code object and those inside it load; not those that it counts up."""
+    """The names that a code object and those inside it load, not only increment."""
 
     def __init__(self) -> None:
         self.globals: dict[str, None] = {}
         self.modules: dict[str, None] = {}
         self.cells: set[str] = set()
-        self.names: set[str] = set()  # of attributes, and texts that may be names of attributes
+        self.names: set[str] = set()  # of attributes, and strings that may be such names
         self.computes_names = False  # getattr(self, name), vars(self)
 
 
@@ -548,7 +549,7 @@ def _loads(code: types.CodeType) -> _Loads:
         before = steps[place - 1].opname if place else ""
         found.computes_names |= _computes_names(step, following)
         if name in ("LOAD_GLOBAL", "LOAD_NAME"):
-            tool = not step.argval.isidentifier()  # as pytest's, which writes assertions anew
+            tool = not step.argval.isidentifier()  # as added by pytest
             if not (tool or (counts and stored)):
                 found.globals[step.argval] = None
         elif name.startswith(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_CLOSURE", "LOAD_FROM_DICT")):
@@ -573,7 +574,7 @@ def _loads(code: types.CodeType) -> _Loads:
 
 
 def _computes_names(step: Any, following: list[Any]) -> bool:
-    """Whether an instruction is about attributes whose names do not stand in the code."""
+    """Whether an instruction reads attributes whose names are not in the code."""
     if not step.opname.startswith("LOAD_"):
         return False
     if step.argval in ("getattr", "hasattr", "__getattribute__"):

@@ -1,8 +1,8 @@
-"""Routines that native code calls through pointers: our own for products, convolutions and
-pooling, SciPy's for triangles (BLAS and LAPACK).
+"""Routines that native code calls through pointers: our own for products, convolutions, pooling and
+attention; BLAS and LAPACK through SciPy for triangles.
 
-To those, row-major matrices are column-major ones transposed; an operand that is a transpose
-already is passed as it lies, with a flag.
+BLAS and LAPACK read a row-major matrix as the transpose of a column-major one. An operand that is
+stored transposed is passed without a copy, with a flag.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from adjoint.core.symbolic_sizes import NotOpen, share
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Value
 
-_WINDOWS = ("convolve", "spread", "correlate")  # the maps of a convolution
+_WINDOWS = ("convolve", "spread", "correlate")  # routines of a convolution
 _POOLING = ("maxima", "back")
 _ATTENTION = ("attend", "attend_backward")
 _OURS = {
@@ -36,7 +36,7 @@ _OURS = {
     **dict.fromkeys(_WINDOWS, "convolution"),
     **dict.fromkeys(_POOLING, "pooling"),
     **dict.fromkeys(_ATTENTION, "attention"),
-}  # the file of each routine: c_kernels/product.c
+}  # routine -> its file, c_kernels/product.c
 
 _ARGUMENTS = {
     "product": "const long *, const {t} *, const {t} *, const {t} *, {t} *",
@@ -51,16 +51,16 @@ _ARGUMENTS = {
     "attend_backward": "const long *, const void *, const void *",
 }
 
-OperandTest = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
+OperandTest = Callable[[Operand], bool]  # whether a routine can read an operand without a copy
 
 
 def is_whole(operand: Operand) -> bool:
-    """Whether elements lie row by row."""
+    """Whether the operand is row-major."""
     return operand.strides == row_major(operand.shape)
 
 
 def is_matrix(operand: Operand) -> bool:
-    """Whether BLAS can read a matrix as it lies: rows or columns without gaps."""
+    """Whether BLAS can read a matrix without a copy: its rows or its columns are contiguous."""
     if len(operand.shape) < 2:
         return len(operand.shape) == 0 or operand.strides[-1] >= 1
     (rows, columns), (row, column) = operand.shape[-2:], operand.strides[-2:]
@@ -70,20 +70,20 @@ def is_matrix(operand: Operand) -> bool:
 
 
 def is_rows(operand: Operand) -> bool:
-    """Whether the elements of each row lie side by side."""
+    """Whether the elements of each row are contiguous."""
     return operand.shape[-1] == 1 or operand.strides[-1] == 1
 
 
 def is_anything(operand: Operand) -> bool:
-    """Any strides will do."""
+    """True: the routine takes any strides."""
     return True
 
 
 def layouts(routine: str, count: int, ours: Routine | None = None) -> Iterator[OperandTest]:
-    """How the operands of a routine, of which there are so many, may lie, one after the other."""
+    """For each of a routine's `count` operands, the test whether it is read without a copy."""
     if ours is not None:
         return itertools.repeat(is_whole)
-    if routine == "product" and count == 3:  # added to the first
+    if routine == "product" and count == 3:  # a product added to its first operand
         return itertools.chain((is_whole,), itertools.repeat(is_anything))
     if routine in ("product", "correlate", "maxima"):
         return itertools.repeat(is_anything)
@@ -96,8 +96,9 @@ def layouts(routine: str, count: int, ours: Routine | None = None) -> Iterator[O
 
 @cache
 def addresses(used: frozenset[str]) -> Any:
-    """The addresses of the routines that are used, in the order of their names, as an array that
-    a program keeps as long as its native code may read it.
+    """The addresses of the used routines, in the order of their names.
+
+    A program keeps this array as long as its native code may read it.
     """
     return (ctypes.c_void_p * len(used))(*map(_address, sorted(used)))
 
@@ -126,7 +127,7 @@ def _of_scipy(library: str, name: str) -> int | None:
 
 
 def declarations(used: frozenset[str]) -> str:
-    """Types and calls of the routines that a source uses."""
+    """C types and macros for the routines that a source uses."""
     lines = []
     for number, routine in enumerate(sorted(used)):
         if ":" in routine:
@@ -141,18 +142,18 @@ def declarations(used: frozenset[str]) -> str:
 
 
 def _sizes(numbers: Sequence[Any]) -> str:
-    """The array of numbers that a routine is given: where all are known, it is written once."""
+    """C text of the numbers passed to a routine; a static array if all are known."""
     fixed = "static " if all(type(n) is int for n in numbers) else ""
     return f"{fixed}const long sizes[] = {{{', '.join(map(str, numbers))}}};"
 
 
 def _identifier(symbol: str) -> str:
-    """The name in C of the address of a symbol: "factors_lu_double"."""
+    """The C name of the address of a symbol: "factors_lu_double"."""
     return symbol.replace(":", "_")
 
 
 class CallWriter:
-    """Writes one call of a library as C text."""
+    """Writes one call of a routine as C text."""
 
     def __init__(self, call: RoutineCall, pointers: list[str], targets: list[str]) -> None:
         self.call, self.pointers, self.targets = call, pointers, targets
@@ -162,13 +163,13 @@ class CallWriter:
         self.c_type = "float" if dtype.name == "float32" else "double"
 
     def text(self) -> str:
-        """The call."""
+        """The C text of the call."""
         write = self._of_ours if self.call.ours is not None else self._writer()
         lines = "\n".join(f"  {line}" for line in write())
         return f"{{\n{lines}\n}}\n"
 
     def _of_ours(self) -> list[str]:
-        """A call of one of our routines on arrays that lie row by row."""
+        """A call of a routine from c_kernels on row-major arrays."""
         assert self.call.ours is not None
         symbol, *helpers = map(_identifier, self.call.ours.symbols)
         return [
@@ -195,7 +196,7 @@ class CallWriter:
         }[self.call.routine]
 
     def _join(self) -> list[str]:
-        """cat of many: copies of rows."""
+        """cat of many tensors: copies of their rows."""
         shape = self.call.node.output.shape
         dim = self.call.node.args[1] % len(shape)
         size = self.call.node.output.dtype.itemsize
@@ -214,7 +215,7 @@ class CallWriter:
 
     def _product(self) -> list[str]:
         a, b, out = matrices(self.call)
-        steps, lead = row_major(out), max(len(out) - 2 - loading.MOST, 0)  # dimensions of loops
+        steps, lead = row_major(out), max(len(out) - 2 - loading.MOST, 0)  # looped dimensions
         loops, where = _batch_loops(out[:lead])
         fields = product.numbers(
             (out[-2], out[-1], a.shape[-1]), out[lead:-2],
@@ -227,8 +228,10 @@ class CallWriter:
         return [*loops, *call, *["}"] * lead]
 
     def rows_of_product(self, a: Operand, b: Operand, out: Operand, low: str, count: str) -> str:
-        """The rows of products from one on. Rows of a result that lies turned are columns, and
-        those of a product of the turned operands.
+        """A product of the rows from `low` on.
+
+        In a transposed block the rows of the result are stored as columns, so the product of the
+        transposed operands is computed.
         """
         left = f"{self.pointers[0]} + {low} * {a.strides[-2]}"
         target = f"{self.target} + {low} * {out.strides[-2]}"
@@ -243,8 +246,8 @@ class CallWriter:
         return self._one(fields, [self.pointers[1], left, "0", target])
 
     def sum_of_products(self, a: Operand, b: Operand, low: str, count: str, others: str) -> str:
-        """The part of products that some of the inner dimension gives, added to the others, if
-        there are such: a condition.
+        """The product over a part of the inner dimension, starting at `low`. It is added to the
+        target if the C condition `others` holds.
         """
         out = (*a.shape[:-1], b.shape[-1])
         sizes = (out[-2], out[-1], count)
@@ -263,7 +266,7 @@ class CallWriter:
     # -- convolutions -----------------------------------------------------------------------------
 
     def _image(self) -> list[str]:
-        """A convolution with its bias, or a transposed one."""
+        """A convolution or a transposed convolution, with its bias."""
         node, (image, weight) = self.call.node, self.call.operands[:2]
         sizes = checks.geometry(node.op.name, image.shape, weight.shape, *node.args[3:])
         _require(sizes.result == node.output.shape, "the sizes of a convolution")
@@ -290,14 +293,14 @@ class CallWriter:
     # -- pooling ----------------------------------------------------------------------------------
 
     def _maxima(self) -> list[str]:
-        """The largest elements of windows, and their indices."""
+        """The maxima of windows, and their indices."""
         image = self.call.operands[0]
         fields = self._pooled(image.shape, image.strides)
         return self._checked(fields, [*self.pointers, *self.targets])
 
     def _back(self) -> list[str]:
-        """Gradients at the indices of the elements that they belong to."""
-        grad, _, indices = self.pointers  # the image itself is not read
+        """Gradients added at the indices of the maxima."""
+        grad, _, indices = self.pointers  # the second operand, the image, is not read
         shape = self.call.node.output.shape
         fields = self._pooled(shape, row_major(shape))
         return self._checked(fields, [grad, indices, self.targets[0]])
@@ -317,13 +320,13 @@ class CallWriter:
     # -- attention --------------------------------------------------------------------------------
 
     def _attend(self) -> list[str]:
-        """The output of attention and the logarithms of its normalisers."""
+        """The output of attention, and the logarithms of its normalisers."""
         outputs = [_whole(value) for value in self.call.node.outputs]
         fields, given = self._attention(outputs[0], None, (None,) * 3, outputs[1])
         return [given, *self._checked(fields, ["&given", *self.targets])]
 
     def _attend_backward(self) -> list[str]:
-        """The gradients of queries, keys and values, which begin as zeros."""
+        """The gradients of queries, keys and values, which start from zero."""
         node, found = self.call.node, self._named()
         wanted = [_whole(v) if m else None for v, m in zip(node.outputs, node.args[-1][:3])]
         sums = found["logsumexp"]
@@ -340,7 +343,7 @@ class CallWriter:
         return [*zeros, given, gradients, *call]
 
     def _named(self) -> dict[str, tuple[str, Operand]]:
-        """The operands of a call by the names of their arguments, each with its C text."""
+        """The operands by argument name: name -> (C text, operand)."""
         node = self.call.node
         given = [n for n in node.op.schema.names if isinstance(argument(node, n), Value)]
         return dict(zip(given, zip(self.pointers, self.call.operands, strict=True), strict=True))
@@ -349,7 +352,7 @@ class CallWriter:
         self, output: Operand, grad: Operand | None, results: Sequence[Operand | None],
         sums: Operand,
     ) -> tuple[list[int], str]:  # fmt: skip
-        """The numbers of a call of attention, and the text that declares its operands."""
+        """The numbers for a call of attention, and C text that declares its operands."""
         found = self._named()
         names = ("query", "key", "value", "bias", "starts", "ends")
         texts, operands = zip(*(found.get(name, ("0", None)) for name in names), strict=True)
@@ -364,7 +367,7 @@ class CallWriter:
         places = loading.merged(output.shape[:-2], lead)
         assert places is not None, "definitions let only such batches through"
         fields = attention.numbers(sizes, steps, kind, 0, *places)
-        scale = argument(self.call.node, "scale")  # it depends on an open width: 1 / √d
+        scale = argument(self.call.node, "scale")  # with a symbolic width it is a symbol: 1 / √d
         given = (
             "const struct { const void *of[7]; double scale, factor; } given = "
             f"{{{{{', '.join(texts)}, 0}}, {scale!r}, 1}};"
@@ -372,14 +375,14 @@ class CallWriter:
         return fields, given
 
     def _checked(self, fields: list[int], arguments: list[str]) -> list[str]:
-        """A call of one of our own functions, which says whether it failed."""
+        """A call of one of our own functions, which returns whether it failed."""
         call = f"{self.letter}{self.call.routine}({', '.join(['sizes', *arguments])})"
         return [_sizes(fields), f"if ({call}) *status = 1;"]
 
     # -- triangles --------------------------------------------------------------------------------
 
     def _trsm(self) -> list[str]:
-        """A X = B in place of a copy of B, whose rows are the columns of BLAS: X' A' = B'."""
+        """Solve A X = B in place of a copy of B. BLAS sees the rows of B as columns: X' A' = B'."""
         node = self.call.node
         a, b = self.call.operands
         upper, left = bool(argument(node, "upper")), argument(node, "left")
@@ -388,7 +391,7 @@ class CallWriter:
         lines, where = _batch_loops(batch)
         flag, step = _lead(a)
         side, diagonal = "R" if left else "L", "U" if unit else "N"
-        triangle = "L" if upper == (flag == "N") else "U"  # transposed, an upper one is lower
+        triangle = "L" if upper == (flag == "N") else "U"  # the transpose of an upper one is lower
         steps = row_major(b.shape)
         place = f"{self.target}{_offset(steps, where)}"
         lines += [
@@ -403,7 +406,7 @@ class CallWriter:
         return lines + ["}"] * len(batch)
 
     def _potrf(self) -> list[str]:
-        """The factor in place of a copy of one triangle; the other is 0."""
+        """Factor in place of a copy of one triangle; the other triangle becomes 0."""
         node = self.call.node
         (a,) = self.call.operands
         upper = bool(argument(node, "upper"))
@@ -424,7 +427,7 @@ class CallWriter:
 
 
 def _whole(value: Value) -> Operand:
-    """A result, which lies row by row."""
+    """A result, which is row-major."""
     return Operand(value, 0, value.shape, row_major(value.shape))
 
 
@@ -439,8 +442,9 @@ def _leading(operand: Operand | None, inner: int) -> tuple[Shape, Shape]:
 
 
 def matrices(call: RoutineCall) -> tuple[Operand, Operand, Shape]:
-    """The operands of a product, or of a batch of them, and the shape of its result; what it is
-    added to, the first of three operands, is not among them.
+    """The operands of a product, or of a batch of them, and the shape of its result.
+
+    Of three operands the first is the summand, which is left out.
     """
     *_, a, b = call.operands
     a, b, out = _as_matrices(a, b, call.node.output.shape)
@@ -453,7 +457,7 @@ def _turned(strides: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _as_matrices(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Shape]:
-    """Vectors as matrices of one row or one column."""
+    """Turn vectors into matrices of one row or one column."""
     if len(a.shape) == 1:
         a = Operand(a.value, a.offset, (1, *a.shape), (a.shape[0] * a.strides[0], *a.strides))
         out = (*out[:-1], 1, *out[-1:]) if len(b.shape) > 1 else (1, *out)
@@ -464,7 +468,7 @@ def _as_matrices(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, 
 
 
 def _spread(operand: Operand, batch: Shape) -> Operand:
-    """An operand with all the batch's dimensions; those it lacks have stride 0."""
+    """Broadcast an operand to the batch; its missing dimensions get stride 0."""
     lead = len(batch) - (len(operand.shape) - 2)
     shape, strides = operand.shape[:-2], operand.strides[:-2]
     steps = [0] * lead + [0 if s == 1 else t for s, t in zip(shape, strides, strict=True)]
@@ -477,7 +481,9 @@ def _spread(operand: Operand, batch: Shape) -> Operand:
 
 
 def _flattened(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Shape]:
-    """A batch of products with one right-hand matrix is one product, if its rows lie evenly."""
+    """Merge a batch of products with the same right-hand matrix into one product, if the rows of
+    all matrices are evenly spaced.
+    """
     while len(out) > 2:
         size, rows = out[-3], out[-2]
         even = a.strides[-3] == a.strides[-2] * rows or size == 1
@@ -494,10 +500,10 @@ def _flattened(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Sh
 
 
 def _lead(operand: Operand) -> tuple[str, int]:
-    """(flag, step) for a column-major library: "N" and the step from row to row, or "T"."""
+    """(flag, stride) for a column-major library: ("N", row stride) or ("T", column stride)."""
     (rows, columns), (row, column) = operand.shape[-2:], operand.strides[-2:]
     if (column == 1 or columns == 1) and (row >= columns or rows == 1):
-        return "N", max(row, columns, 1)  # of a single row it may be any that is large enough
+        return "N", max(row, columns, 1)  # the stride of a single row only has to be large enough
     return "T", max(column, rows, 1)
 
 
@@ -511,7 +517,7 @@ def _batch_loops(batch: Shape) -> tuple[list[str], list[str]]:
 
 
 def _require(agree: bool, what: str) -> None:
-    """Native code believes its numbers: those that do not follow from one another are refused."""
+    """Raise NotOpen unless the numbers agree: native code does not check them."""
     if not agree:
         raise NotOpen(f"{what} are not known for all of them")
 
@@ -522,24 +528,24 @@ def _offset(strides: tuple[int, ...], where: list[str]) -> str:
 
 
 def flops(call: RoutineCall) -> int:
-    """Arithmetic of a call: 2mnk for a product, n²m for a triangular solve, n³/3 for a factor."""
+    """The operations of a call: 2mnk for a product, n²m for a triangle, n³/3 for a factor."""
     shape = call.node.outputs[0].shape
     if call.routine == "join":
         return 0
     if call.ours is not None and call.ours.flops is not None:
         return call.ours.flops
-    if call.ours is not None:  # a number of operations with each element of a row
+    if call.ours is not None:  # one operation per element and element of its row
         first = call.operands[0].shape
         return math.prod(first) * (first[-1] if first else 1)
-    if call.routine in _POOLING:  # comparisons, or additions
+    if call.routine in _POOLING:  # comparisons or additions
         return math.prod(call.operands[0].shape)
-    if call.routine == "correlate":  # every weight meets every place of the small image
+    if call.routine == "correlate":  # each weight meets every place of the small image
         places = call.operands[1 if argument(call.node, "transposed") else 0].shape
         return 2 * math.prod(shape) * math.prod(places) // max(places[1], 1)
-    if call.routine in _WINDOWS:  # every element of the small image meets a window of weights
+    if call.routine in _WINDOWS:  # each element of the small image meets a window of weights
         small = call.operands[0].shape if call.routine == "spread" else shape
         return 2 * math.prod(small) * math.prod(call.operands[1].shape[1:])
-    if call.routine in _ATTENTION:  # two products of queries and keys, or five
+    if call.routine in _ATTENTION:  # two products of queries and keys; five in the backward
         query, key, value = (argument(call.node, n).shape for n in ("query", "key", "value"))
         pairs = math.prod(query[:-1]) * key[-2]
         backward = call.routine == "attend_backward"

@@ -1,10 +1,9 @@
-"""Our own C routines that programs call on arrays that lie row by row: factors of matrices,
-sorting, places that indices choose, Fourier transforms.
+"""Routines from c_kernels for row-major arrays: factors of matrices, sorting, gathers and scatters,
+Fourier transforms.
 
-A row says `routine: sort`; `find` looks at a node of that row and says which function of which file
-of `c_kernels/` computes it, and with which numbers. All of these functions take their numbers,
-their operands and their results, and return whether they failed; a program that meets a failure
-runs eagerly, where a kernel says what is wrong.
+A row says `routine: sort`; `find` returns the C function for a node of such a row, with the numbers
+to call it with. Each function takes its numbers, operands and results, and returns whether it
+failed. After a failure the program runs eagerly, and a kernel says what is wrong.
 """
 
 from __future__ import annotations
@@ -23,18 +22,18 @@ from adjoint.graph.ir import Node
 
 @record
 class Routine:
-    """One of our functions, and what it is called with."""
+    """A C function of ours, with the numbers to call it with."""
 
     file: str  # "factors": c_kernels/factors.c
     name: str  # "lu"
-    kind: str  # the type in it: "double"
+    kind: str  # its C type: "double"
     numbers: tuple[int, ...]
-    helpers: tuple[str, ...] = ()  # of LAPACK, whose addresses follow the operands: ("getrf",)
-    flops: int | None = None  # where they are known
+    helpers: tuple[str, ...] = ()  # from LAPACK; addresses follow the operands: ("getrf",)
+    flops: int | None = None  # if known
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        """Whose addresses a program needs: "factors:lu:double", "lapack:dgetrf"."""
+        """The symbols whose addresses a program needs: "factors:lu:double", "lapack:dgetrf"."""
         letter = "s" if self.kind == "float" else "d"
         return f"{self.file}:{self.name}:{self.kind}", *(
             f"lapack:{letter}{name}" for name in self.helpers
@@ -45,7 +44,7 @@ Finder = Callable[[Node], Routine | None]
 
 
 def find(node: Node) -> Routine | None:
-    """The routine that computes a node; None where there is none, or no code can be built."""
+    """The routine that computes a node; None if no routine does or its code cannot be built."""
     rule = _FINDERS.get(node.op.row.routine)
     found = None if rule is None else rule(node)
     if found is None or loading.routine(found.file, found.name, found.kind) is None:
@@ -64,7 +63,7 @@ def _factor(name: str, node: Node, *numbers: int, helpers: tuple[str, ...] = ())
 
 
 def _matrices(node: Node) -> tuple[int, int, int]:
-    """How many matrices there are, their rows and columns."""
+    """(number of matrices, rows, columns)."""
     *batch, rows, columns = next(node.inputs()).shape
     return math.prod(batch), rows, columns
 
@@ -79,7 +78,7 @@ def _lu(node: Node) -> Routine | None:
 
 
 def _spread(shape: Shape, batch: Shape) -> list[int]:
-    """Steps from matrix to matrix of an operand along a batch, to which it broadcasts."""
+    """The strides, in matrices, of an operand that broadcasts to a batch."""
     own = shape[:-2]
     steps = [0 if n == 1 else s for n, s in zip(own, row_major(own), strict=True)]
     return [0] * (len(batch) - len(own)) + steps
@@ -160,7 +159,7 @@ def _rank(node: Node) -> Routine | None:
 
 
 def _parts(node: Node) -> int:
-    """1 over the part of the distance to others that a cluster's gap is; 0: equal values alone."""
+    """1 / closeness, the gap of a cluster as a share of its distance to others; 0: equality."""
     closeness = argument(node, "closeness")
     return round(1 / closeness) if closeness else 0
 
@@ -196,7 +195,7 @@ def _ordering(name: str, node: Node, *numbers: int) -> Routine | None:
 
 
 def _around(shape: Shape, dim: int, *more: int) -> tuple[int, int, int]:
-    """Sizes before, along and after some dimensions that follow one another."""
+    """The sizes before, along and after some adjacent dimensions."""
     if not shape:
         return 1, 1, 1
     dims = sorted(d % len(shape) for d in (dim, *more))
@@ -205,7 +204,7 @@ def _around(shape: Shape, dim: int, *more: int) -> tuple[int, int, int]:
 
 
 def _bits(number: float) -> int:
-    """A real number as the whole one that has its bits."""
+    """The bits of a real number as a whole number."""
     return int.from_bytes(struct.pack("<d", number), "little", signed=True)
 
 
@@ -236,7 +235,7 @@ def _search(node: Node) -> Routine | None:
     if sequence.dtype is not values.dtype or not wide or side not in (None, "left", "right"):
         return None
     if side == "left" and argument(node, "right"):
-        return None  # the kernel says that these contradict each other
+        return None  # the kernel raises: these contradict each other
     *rows, length = sequence.shape
     count, every = math.prod(rows), math.prod(values.shape)
     if count == 0 or every % count:
@@ -323,7 +322,7 @@ def _places(name: str, node: Node, *numbers: int) -> Routine | None:
 
 
 def _one(shape: Shape) -> Shape:
-    """The shape of a number, as that of a vector."""
+    """A shape, with a number as a vector of one element."""
     return shape or (1,)
 
 
@@ -434,7 +433,7 @@ def _numbers(node: Node) -> Routine | None:
 
 
 def _same_bits(node: Node) -> Routine | None:
-    """Memory that is read as another dtype."""
+    """The memory of an array read as another dtype."""
     size = math.prod(node.output.shape) * node.output.dtype.itemsize
     return Routine("places", "bits", "uchar", (size,))
 
@@ -456,14 +455,14 @@ def _fourier(node: Node) -> Routine | None:
 
 
 def _scale(node: Node, shape: Shape) -> tuple[int, int] | None:
-    """How a transform is scaled, and by how many numbers; None where there is nothing."""
+    """(normalisation, number of elements) of a transform; None if it transforms nothing."""
     dims, how = argument(node, "dim"), argument(node, "normalization")
     count = math.prod(shape[d] for d in dims)
     return (how, count) if dims and count and how in (0, 1, 2) else None
 
 
 def _lines(shape: Shape, dims: Sequence[int]) -> list[int]:
-    """How many dimensions there are, and the sizes around each."""
+    """The number of dimensions, then the sizes around each of them."""
     return [len(dims), *(size for d in dims for size in _around(shape, d))]
 
 
@@ -503,7 +502,7 @@ def _layer(node: Node, name: str) -> Routine | None:
     if kind is None or not fits or argument(node, "w_hr") is not None or 0 in cells:
         return None
     numbers = steps, *cells, _flag(node, "reverse"), int(batch_sizes is not None)
-    flops = 8 * steps * math.prod(cells) * cells[-1]  # of a product with w_hh
+    flops = 8 * steps * math.prod(cells) * cells[-1]  # the product with w_hh
     if name == "layer_back":
         grads = (f"grad_{part}" for part in ("output", "cells", "workspace"))
         numbers += tuple(int(argument(node, grad) is not None) for grad in grads)

@@ -2,7 +2,7 @@
 
     a @ b  ->  (a.unsqueeze(-2) * b.transpose(-1, -2)).sum(-1)
 
-A product is one node as long as graphs are simplified: every pass visits it once.
+A product stays one node until graphs are simplified, so that every pass visits one node for it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from adjoint.graph.facts import is_call, keeps_order
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 
-SMALL_PRODUCT = 1 << 10  # multiplications up to which a loop beats a call
-_TINY_PRODUCT = 128  # the same of each product in a batch
-_TINY = 48  # of one row or one column of a result
-_FEW = 64  # results of a batch of long sums
+SMALL_PRODUCT = 1 << 10  # multiplications up to which a loop is faster than a call
+_TINY_PRODUCT = 128  # the same bound for each product of a batch
+_TINY = 48  # multiplications for one row or one column of a result
+_FEW = 64  # results of a batch of products with long sums
 
 
 def multiplications(node: Node) -> float:
-    """How many products a matrix product sums; infinite where a loop cannot do it."""
+    """The multiplications of a matrix product; infinite for nodes that a loop cannot compute."""
     if isinstance(node.op, (Constant, Region)) or not node.op.row.is_product:
         return math.inf
     a, b = node.args[:2]
@@ -35,8 +35,8 @@ def multiplications(node: Node) -> float:
 
 
 def is_small(node: Node, most: int = SMALL_PRODUCT) -> bool:
-    """Whether a node is a product for which a loop beats a call, since it has at most so many
-    multiplications, or its matrices are tiny, however many or long they are.
+    """Whether a node is a product that a loop computes faster than a routine: one with at most
+    `most` multiplications, or one of any number of tiny matrices.
     """
     count = multiplications(node)
     return count <= most or (most > 0 and not math.isinf(count) and _is_tiny(node))
@@ -50,11 +50,11 @@ def _is_tiny(node: Node) -> bool:
     if inner * min(rows, columns) <= _TINY or inner * rows * columns <= _TINY_PRODUCT:
         return True
     count = math.prod(node.output.shape)
-    return count <= _FEW and count >= 2 * rows * columns  # long sums, a batch of them
+    return count <= _FEW and count >= 2 * rows * columns  # a batch of long sums
 
 
 def write_products(graph: Graph, wanted: Callable[[Node], bool]) -> Graph:
-    """a @ b  ->  a sum of products, where a loop is wanted."""
+    """a @ b -> a sum of elementwise products, for the products that `wanted` accepts."""
     inner_graphs(graph, lambda inner: write_products(inner, wanted))
     writer = _ProductWriter(graph)
 
@@ -66,7 +66,7 @@ def write_products(graph: Graph, wanted: Callable[[Node], bool]) -> Graph:
 
 
 class _ProductWriter(Rewriter):
-    """A rewriter that makes each view once, and knows how values lie in memory."""
+    """A rewriter that reuses equal views and knows the strides of values."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
@@ -104,14 +104,14 @@ class _ProductWriter(Rewriter):
         return self.call("permute.default", total, tuple(left.index(d) for d in range(inner)))
 
     def apart(self, value: Value) -> Value:
-        """The rows of a matrix, as matrices of one row."""
+        """The rows of a matrix, each as a matrix of one row."""
         if keeps_order(value) and len(value.uses) == 1 and value.node is not None:
             shape = (*value.shape[:-1], 1, value.shape[-1])
             return self.view("reshape.default", value.node.args[0], shape)
         return self.view("unsqueeze.default", value, -2)
 
     def turned(self, value: Value) -> Value:
-        """A matrix with its rows as columns."""
+        """The transpose of a matrix."""
         if is_call(value, "transpose") and value.node is not None:
             source, *dims = value.node.args
             ndim = len(value.shape)
@@ -120,10 +120,10 @@ class _ProductWriter(Rewriter):
         return self.view("transpose.int", value, -1, -2)
 
     def order(self, a: Value, b: Value) -> list[int] | None:
-        """The dimensions (batch, rows, columns, inner) of products in the order in which the
-        operands lie in memory, if their first one is another; None: as they are.
+        """The dimensions (batch, rows, columns, inner) ordered as the operands are stored in
+        memory; None if the first dimension is the first in memory anyway.
 
-        Then loops over the same rows as those of their neighbours become one.
+        A loop in this order merges with its neighbours' loops over the same rows.
         """
         ndim = max(len(a.shape), len(b.shape)) + 1
         rows, columns, inner = ndim - 3, ndim - 2, ndim - 1
@@ -143,9 +143,7 @@ class _ProductWriter(Rewriter):
         return order if order[0] else None
 
     def outermost_first(self, value: Value, dims: Sequence[int]) -> list[int]:
-        """Names of a value's dimensions by their steps in memory; those of one element are left
-        out.
-        """
+        """The names `dims` of a value's dimensions, largest stride first, without stride 0."""
         if value not in self.strides:
             self.strides[value] = _strides(value)
         found = [(step, d) for step, d in zip(self.strides[value], dims, strict=True) if step]
@@ -153,7 +151,7 @@ class _ProductWriter(Rewriter):
 
 
 def _strides(value: Value) -> list[int]:
-    """How far apart in memory the elements along each dimension of a value lie."""
+    """The absolute strides of a value's dimensions in the memory that it is a view of."""
     bounds = [(0, size) for size in value.shape]
     index, source = identity(len(bounds)), value
     while source.node is not None:

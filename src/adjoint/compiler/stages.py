@@ -1,4 +1,4 @@
-"""The stages of a function on its way to native code, and its costs."""
+"""The stages of a compilation, and the cost of a call."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from adjoint.graph.ir import Constant, Graph, Value
 
 @record
 class Cost:
-    """The work of one call, counted, not measured."""
+    """The work of one call: counted, not measured."""
 
     flops: int  # additions, multiplications, comparisons, …
     functions: int  # calls of exp, sin, …
-    bytes_read: int  # from memory, each value once for each step that reads it
+    bytes_read: int  # each value once for each step that reads it
     bytes_written: int
-    memory: int  # bytes beside the inputs: the arena, and the outputs
+    memory: int  # bytes next to the inputs: the arena and the outputs
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(
@@ -56,19 +56,19 @@ class Cost:
 
 @structure
 class Stages:
-    """Every stage of a compilation; `print` shows all of it."""
+    """All stages of a compilation; `print` shows them."""
 
     graph: Graph  # as traced
     lowered: Graph  # decomposed and simplified
-    layout: ProgramLayout  # fused, with its memory
+    layout: ProgramLayout  # fused, with places in memory
     source: str  # in C
-    seconds: dict[str, float] = field(default_factory=dict)  # that each stage took
-    results: list[Value] = field(default_factory=list)  # that have arrays of their own
-    counted: Cost | None = None  # of sizes that stay open, when they are known
+    seconds: dict[str, float] = field(default_factory=dict)  # of each stage
+    results: list[Value] = field(default_factory=list)  # results in arrays of their own
+    counted: Cost | None = None  # for given symbolic sizes
 
     @cached_property
     def closure(self) -> Any:
-        """A tensor from outside that requires a gradient, which native code would not give it."""
+        """An outside tensor that requires a gradient, which native code would not compute."""
         return closure_that_wants_a_gradient(self.graph)
 
     def callbacks(self) -> list[str]:
@@ -83,7 +83,7 @@ class Stages:
         return total + Cost(0, 0, 0, 0, self.layout.size + sum(map(nbytes, self.results)))
 
     def count(self, sizes: tuple[int, ...], arena: int) -> Cost:
-        """The work of one call for given sizes, with so many bytes of memory in the arena."""
+        """The work of one call for given sizes; `arena` is the size of its arena in bytes."""
         found = _cost(self.layout)
         memory = arena + sum(nbytes(v, sizes) for v in self.results)
         flops, functions = at((found.flops, found.functions), sizes)
@@ -142,7 +142,7 @@ def _cost(layout: ProgramLayout) -> Cost:
 
 
 def _exactly(value: Value) -> int:
-    """The bytes of a value; of a tape those of one turn."""
+    """The bytes of a value; of a tape, the bytes of one turn."""
     shape = tuple(1 if size == UNKNOWN else size for size in value.shape)
     return math.prod(shape) * value.dtype.itemsize
 
@@ -153,7 +153,7 @@ def _step_cost(layout: ProgramLayout, number: int) -> Cost:
         times = step.node.args[3] if step.node.op.name == "scan" else 1
         inner = Cost(0, 0, 0, 0, 0)
         for name, each in layout.inner[number].items():
-            if name in step.node.graphs:  # no turns that are computed again
+            if name in step.node.graphs:  # without the turns that are recomputed
                 inner = inner + _cost(each)
         return inner * (1 if times == UNKNOWN else times)
     read = sum(
@@ -165,7 +165,7 @@ def _step_cost(layout: ProgramLayout, number: int) -> Cost:
 
 
 def _arithmetic(step: Any) -> tuple[int, int]:
-    """How many additions, and how many functions, a step computes."""
+    """The additions and the functions that a step computes."""
     if isinstance(step, Sweep):
         found = [_arithmetic(each) for each in step.steps]
         return sum(f for f, _ in found), sum(f for _, f in found)
@@ -175,6 +175,6 @@ def _arithmetic(step: Any) -> tuple[int, int]:
 
 
 def closure_that_wants_a_gradient(graph: Graph) -> Any:
-    """A constant that requires a gradient, which native code would not give it; None if none."""
+    """A constant that requires a gradient, which native code would not compute; or None."""
     constants = (n.op.tensor for n in graph.nodes if isinstance(n.op, Constant))
     return next((t for t in constants if t.requires_grad), None)

@@ -1,4 +1,4 @@
-"""Arguments of a compiled function that are part of its program: numbers that Python looks at."""
+"""Static arguments of a compiled function: values that Python looks at, part of the signature."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from adjoint.tensor.tensor import Tensor
 
 
 class Static:
-    """The value of a static argument: a leaf, where a dataclass would be a container."""
+    """The value of a static argument, as a leaf of a pytree."""
 
     __slots__ = ("key", "value")
 
@@ -56,7 +56,7 @@ class Statics:
     def marked(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments, static ones as leaves that stay as they are."""
+        """The arguments, with static ones wrapped in `Static`."""
         numbers = {n % len(args) for n in self.numbers if -len(args) <= n < len(args)}
         return (
             tuple(_static(i, a) if i in numbers else a for i, a in enumerate(args)),
@@ -65,14 +65,14 @@ class Statics:
 
 
 def _key(value: Any) -> Any:
-    """What tells two static values apart."""
+    """A key by which two static values are compared."""
     if isinstance(value, tuple):
         return type(value), *map(_key, value)
     return plain_key(value)
 
 
 def unwrapped(value: Any) -> Any:
-    """The value of a static argument; anything else as it is."""
+    """The value of a static argument; any other value unchanged."""
     return value.value if isinstance(value, Static) else value
 
 
@@ -93,8 +93,8 @@ def _static(where: Any, value: Any) -> Static:
 
 
 def _check_numbers(function: Callable[..., Any], numbers: set[int], count: int) -> None:
-    """Refuse positions that no argument has."""
-    parameters = _parameters(function)
+    """Refuse positions at which the function has no argument."""
+    parameters = parameters_of(function)
     if not parameters or any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return
     for number in numbers:
@@ -108,18 +108,18 @@ def _check_numbers(function: Callable[..., Any], numbers: set[int], count: int) 
 def _positional(function: Callable[..., Any]) -> list[str]:
     """The names of the arguments that may be given by position."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in _parameters(function) if p.kind in kinds]
+    return [p.name for p in parameters_of(function) if p.kind in kinds]
 
 
 def _all_names(function: Callable[..., Any]) -> list[str]:
-    """The names of all arguments; none if any name is taken, or if they are not known."""
-    parameters = _parameters(function)
+    """The names of all arguments; [] if any name is accepted, or if the names are unknown."""
+    parameters = parameters_of(function)
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return []
     return [p.name for p in parameters]
 
 
-def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+def parameters_of(function: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):

@@ -1,15 +1,15 @@
-"""Sweeps: products and loops over the same rows that run together, one block of rows after another.
+"""Sweeps: products and loops over the same rows run together, one block of rows after another.
 
     z = x @ w                 a product, row by row
     r = f(z)                  loops over the rows
     x.T @ r, sum(r)           sums over all rows
 
-Each thread takes a share of the rows in blocks, and keeps what one step hands on to another for one
-block only: large arrays between the steps never leave the cache. A block lies turned: each element
-of a row beside the same element of the next rows, so that vectors run along rows, however short
-these are, and a batch of products needs no other order of its operands. Sums over rows are those
-of the threads, added in their order. Programs without sums inside rows gain nothing by it: there,
-whole products are as fast.
+Each thread runs a share of the rows in blocks, and keeps the values that steps pass on for one
+block only: large arrays between the steps never leave the cache. A block is stored transposed:
+element k of all its rows, then element k+1. So vectors run along the rows, however short these are,
+and a batch of products needs no other order of its operands. Each thread has sums of its own, which
+are added in the order of the threads. Programs without reductions within rows gain nothing, since
+whole products are as fast there.
 """
 
 from __future__ import annotations
@@ -31,56 +31,56 @@ from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import divided, is_open
 from adjoint.graph.ir import Value
 
-_LIGHT = 128  # the inner size of a product up to which its result should not leave the cache
-WORTH = 1 << 20  # bytes between the steps from which memory, not arithmetic, takes the time
-_CACHED = 3 << 18  # bytes of a block
-ROWS = 16, 256  # of a block, at least and at most
-SUMMED = 64  # rows of a block at least where products sum them up
-SHORT = 3  # of so many elements that steps hand on, loops reduce one at least inside its row
-_GATHERED = 16  # elements of a row that loops may gather from memory
-_MOST_SUMS = 1 << 17  # elements of a product that every thread sums up for itself
+_LIGHT = 128  # largest inner size of a product whose result should stay in the cache
+WORTH = 1 << 20  # bytes passed between steps from which memory bounds the time
+_CACHED = 3 << 18  # bytes of a block that fit the cache
+ROWS = 16, 256  # least and most rows of a block
+SUMMED = 64  # least rows of a block that products sum over
+SHORT = 3  # 1/SHORT of the elements passed between steps must be reduced within a row
+_GATHERED = 16  # elements of a row that a loop may gather from memory
+_MOST_SUMS = 1 << 17  # elements of a product over all rows, of which every thread has its own sum
 
 
 @structure
 class Sweep:
-    """Steps that run together, block by block, over the same rows."""
+    """Steps that run together over the same rows, block by block."""
 
     rows: Any
     steps: list[Nest | RoutineCall]
-    kernels: dict[int, LoopProgram] = field(default_factory=dict)  # of its nests
-    local: dict[Value, RowShape] = field(default_factory=dict)  # values of which blocks are kept
-    sums: list[Value] = field(default_factory=list)  # products over all rows
+    programs: dict[int, LoopProgram] = field(default_factory=dict)  # of its nests
+    local: dict[Value, RowShape] = field(default_factory=dict)  # values stored for one block only
+    sums: list[Value] = field(default_factory=list)  # products that sum over all rows
 
     @property
     def block(self) -> int:
-        """How many rows a block has."""
+        """The number of rows of a block."""
         row = sum(rows.elements * v.dtype.itemsize for v, rows in self.local.items())
         low, high = ROWS
         return max(SUMMED if self.sums else low, min(high, _CACHED // max(row, 1) // low * low))
 
     def operand(self, operand: Operand, dim: int) -> Operand:
-        """An operand of a product where it lies while a block runs, from where row 0 would be;
-        `dim` is that of the rows.
+        """The operand of a product during a block, relative to where row 0 would be; `dim` is its
+        dimension of rows.
         """
         rows = self.local.get(operand.value)
         return operand if rows is None else turned(operand, dim, rows, self.block)
 
     def _sizes(self) -> dict[Any, int]:
-        """What a thread keeps, in bytes: blocks and sums of values, and for each nest the
-        accumulators of a block and of all its blocks.
+        """The bytes that a thread keeps: for each value its block or its sum, and for each nest the
+        accumulators of a block and of all blocks.
         """
         found: dict[Any, int] = {}
         for value, rows in self.local.items():
             found[value] = self.block * rows.elements * value.dtype.itemsize
         for value in self.sums:
             found[value] = math.prod(value.shape) * value.dtype.itemsize
-        for number, kernel in self.kernels.items():
-            found[number] = 2 * 8 * kernel.partial
+        for number, program in self.programs.items():
+            found[number] = 2 * 8 * program.partial
         return {what: -(-size // 64) * 64 for what, size in found.items()}
 
     @property
     def places(self) -> dict[Any, int]:
-        """Where values, and the accumulators of nests, lie in the memory of a thread, in bytes."""
+        """The places of these values and accumulators in the memory of a thread, in bytes."""
         sizes = self._sizes()
         return dict(zip(sizes, itertools.accumulate(sizes.values(), initial=0), strict=False))
 
@@ -91,13 +91,13 @@ class Sweep:
 
     @property
     def work(self) -> Any:
-        """About as many additions."""
+        """An estimate of the additions."""
         calls = sum(routine_calls.flops(s) for s in self.steps if isinstance(s, RoutineCall))
-        return calls + sum(k.work for k in self.kernels.values())
+        return calls + sum(k.work for k in self.programs.values())
 
 
 def turned(operand: Operand, dim: int, rows: RowShape, width: int) -> Operand:
-    """An operand whose dimension `dim` is that of rows, in a block of so many of these."""
+    """An operand in a transposed block of `width` rows; `dim` is its dimension of rows."""
     element = _element(operand, dim, rows)
     assert element is not None, "the row has no such elements"
     strides = [step * width for step in element.coefficients(len(operand.shape))]
@@ -106,7 +106,7 @@ def turned(operand: Operand, dim: int, rows: RowShape, width: int) -> Operand:
 
 
 def _element(operand: Operand, dim: int, rows: RowShape) -> Affine | None:
-    """Which elements of a row an operand has, by its dimensions; None: those of several rows."""
+    """The elements of a row that an operand has; None if its dimension `dim` is not the rows."""
     dim %= len(operand.shape)
     if operand.strides[dim] != rows.behind:
         return None
@@ -120,14 +120,14 @@ Steps = list[tuple["Nest | Step", LoopProgram | None]]
 
 
 def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, LoopProgram | None]]:
-    """The steps of a plan, those that gain by it in sweeps."""
+    """The steps of a plan, with the steps that gain by it joined in sweeps."""
     found: list[tuple[Nest | Step | Sweep, LoopProgram | None]] = []
     while steps:
-        (step, kernel), *rest = steps
-        rows = _rows_to_sweep(step, kernel)
+        (step, program), *rest = steps
+        rows = _rows_to_sweep(step, program)
         drawn = None if rows is None else _Drawing(plan, rows).draw(steps)
         if drawn is None:
-            found.append((step, kernel))
+            found.append((step, program))
             steps = rest
         else:
             before, sweep, steps = drawn
@@ -135,9 +135,9 @@ def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, LoopProgr
     return found
 
 
-def _rows_to_sweep(step: Nest | Step, kernel: LoopProgram | None) -> Any:
-    """How many rows a sweep has that begins with a step; None if none can."""
-    if isinstance(step, Nest) and kernel is not None:
+def _rows_to_sweep(step: Nest | Step, program: LoopProgram | None) -> Any:
+    """The rows of a sweep that would begin with this step; None if it cannot begin one."""
+    if isinstance(step, Nest) and program is not None:
         rows = step.outer[0] if step.outer else 1
         made = [v for m in step.members for v in m.writes if v not in step.local]
         size = sum(int(math.prod(v.shape)) * v.dtype.itemsize for v in made)
@@ -153,7 +153,7 @@ def _rows_to_sweep(step: Nest | Step, kernel: LoopProgram | None) -> Any:
 
 
 def _is_product(step: Nest | Step) -> TypeGuard[RoutineCall]:
-    """Whether a step multiplies, and adds to nothing."""
+    """Whether a step is a product without a summand."""
     return isinstance(step, RoutineCall) and step.routine == "product" and len(step.operands) == 2
 
 
@@ -162,48 +162,46 @@ def _is_light(inner: Any) -> bool:
 
 
 class _Drawing:
-    """A sweep on its way: a first step, and what follows it."""
+    """A sweep in the making: a first step, and the steps after it that can join."""
 
     def __init__(self, plan: Plan, rows: Any) -> None:
         self.plan, self.rows = plan, rows
         self.sweep = Sweep(rows, [])
-        self.made: dict[Value, RowShape] = {}  # row by row
+        self.made: dict[Value, RowShape] = {}  # computed row by row
         self.totals: set[Value] = set()
-        self.later: set[Value] = set()  # made by steps that need the sweep to have ended
+        self.later: set[Value] = set()  # made by steps that run after the sweep
 
     def draw(self, steps: Steps) -> tuple[Steps, Sweep, Steps] | None:
-        """The steps that come before the sweep, the sweep, and the steps after it; None if there
-        is none, or none that is worth it.
-        """
+        """The steps before the sweep, the sweep, and the steps after it; None if no sweep pays."""
         before: Steps = []
         after: Steps = []
-        for number, (step, kernel) in enumerate(steps):
+        for number, (step, program) in enumerate(steps):
             if isinstance(step, (Callback, Nested)):
                 after += steps[number:]
                 break
             asked = set(reads(step))
-            if asked & (self.later | self.totals) or not self._joins(step, kernel, asked):
+            if asked & (self.later | self.totals) or not self._joins(step, program, asked):
                 if not number:
                     return None
                 waits = asked & (self.later | self.totals | self.made.keys())
-                (after if waits else before).append((step, kernel))
+                (after if waits else before).append((step, program))
                 self.later |= set(writes(step)) if waits else set()
         self._find_local(after)
         return (before, self.sweep, after) if self._pays() and self._turns() else None
 
-    def _joins(self, step: Nest | Step, kernel: LoopProgram | None, asked: set[Value]) -> bool:
-        """Take a step into the sweep, if it can run block by block."""
+    def _joins(self, step: Nest | Step, program: LoopProgram | None, asked: set[Value]) -> bool:
+        """Add a step to the sweep if it can run block by block; return whether it does."""
         if self.sweep.steps and not asked & self.made.keys():
             return False
-        if isinstance(step, Nest) and kernel is not None:
-            return self._joins_nest(step, kernel)
+        if isinstance(step, Nest) and program is not None:
+            return self._joins_nest(step, program)
         return _is_product(step) and self._joins_call(step)
 
-    def _joins_nest(self, nest: Nest, kernel: LoopProgram) -> bool:
+    def _joins_nest(self, nest: Nest, program: LoopProgram) -> bool:
         depth = _leading(nest.outer, self.rows)
         if depth < 1 or any(m.sequential for m in nest.members):
             return False
-        if kernel.scratch or is_open(kernel.partial):
+        if program.scratch or is_open(program.partial):
             return False
         made: dict[Value, RowShape] = {}
         for member in nest.members:
@@ -219,14 +217,14 @@ class _Drawing:
             places += member.writes.items()
             if any(not _stays(a, member, depth, known[v]) for v, a in places if v in known):
                 return False
-        self.sweep.kernels[len(self.sweep.steps)] = kernel
+        self.sweep.programs[len(self.sweep.steps)] = program
         self.sweep.steps.append(replace(nest, outer=nest.outer[:depth]))
         self.made |= made
         self.totals |= {v for v in writes(nest) if v not in made}
         return True
 
     def _rows_of(self, value: Value, behind: int) -> RowShape:
-        """A value with so many elements behind each row."""
+        """A value with `behind` elements behind each row."""
         before = divided(math.prod(value.shape), self.rows * behind)
         return RowShape(1 if before is None else before, self.rows, behind)
 
@@ -252,12 +250,12 @@ class _Drawing:
         return True
 
     def _by_row(self, operand: Operand, dim: int) -> bool:
-        """Whether the rows of a matrix, or its columns, are the rows of the sweep."""
+        """Whether a dimension of an operand is the rows of the sweep."""
         rows = self.made.get(operand.value)
         return rows is None or _element(operand, dim, rows) is not None
 
     def _find_local(self, after: Steps) -> None:
-        """Values that only the sweep reads."""
+        """Find the values that only the sweep reads."""
         needed = {o.value for o in self.plan.outputs if isinstance(o, Operand)}
         needed |= {v for step, _ in after for v in reads(step)}
         self.sweep.local = {v: rows for v, rows in self.made.items() if v not in needed}
@@ -275,37 +273,37 @@ class _Drawing:
         return reduced * SHORT >= sum(rows.elements for rows in local.values())
 
     def _turns(self) -> bool:
-        """Let the loops run over blocks that lie turned; whether all of them can."""
+        """Make loop programs that run over transposed blocks; return whether all nests have one."""
         there = shaping.Turned(self.sweep.local, self.sweep.block)
-        for number, kernel in self.sweep.kernels.items():
+        for number, program in self.sweep.programs.items():
             nest = self.sweep.steps[number]
             assert isinstance(nest, Nest)
             try:
-                made = shaping.kernel(self.plan, nest, kernel.name, there)
+                made = shaping.loop_program(self.plan, nest, program.name, there)
             except shaping.NotTurned:
                 return False
             if not made.divisible or made.scratch:
                 return False
-            self.sweep.kernels[number] = made
+            self.sweep.programs[number] = made
         return True
 
 
 def _leading(shape: Shape, rows: Any) -> int:
-    """How many first dimensions have so many elements; -1: there are no such."""
+    """How many leading dimensions have `rows` elements together; -1 if no number has."""
     sizes = [math.prod(shape[:count]) for count in range(len(shape) + 1)]
     return next((count for count, size in enumerate(sizes) if size == rows), -1)
 
 
 def _reduced_inside(nest: Nest) -> int:
-    """How many elements of a row loops reduce: what vectors along rows gain by."""
+    """The elements of one row that loops reduce, where vectors along rows gain."""
     depth = len(nest.outer)
     inside = [m for m in nest.members if any(d >= depth for d in m.reduced)]
     return sum(int(math.prod(m.loop.space[depth:])) for m in inside)
 
 
 def _reads_across(member: Member, depth: int, known: Container[Value]) -> bool:
-    """Whether a loop reads many elements of each row where rows lie one after another: vectors
-    along rows would gather them one by one.
+    """Whether a loop reads many elements of each row from row-major arrays, where vectors along the
+    rows would gather them one by one.
     """
     space = member.loop.space
     read = 0
@@ -318,7 +316,7 @@ def _reads_across(member: Member, depth: int, known: Container[Value]) -> bool:
 
 
 def _stays(address: Affine, member: Member, depth: int, rows: RowShape) -> bool:
-    """Whether an iteration touches a value in its own row alone."""
+    """Whether an iteration accesses a value in its own row only."""
     space = member.loop.space
     steps = [step * rows.behind for step in row_major(space[:depth])]
     if address.coefficients(len(space))[:depth] != steps:
@@ -327,7 +325,7 @@ def _stays(address: Affine, member: Member, depth: int, rows: RowShape) -> bool:
 
 
 def writes(step: Nest | Step | Sweep) -> list[Value]:
-    """The values that a step puts into memory."""
+    """The values that a step writes to memory."""
     if isinstance(step, Nest):
         return [v for m in step.members for v in m.writes if v not in step.local] + [
             n.output for m in step.members for n in m.loop.combining if n.output not in m.writes
@@ -343,7 +341,7 @@ def writes(step: Nest | Step | Sweep) -> list[Value]:
 
 
 def reads(step: Nest | Step | Sweep) -> list[Value]:
-    """The values that a step finds in memory."""
+    """The values that a step reads from memory."""
     if isinstance(step, Nest):
         return [v for m in step.members for v in m.reads]
     if isinstance(step, Sweep):

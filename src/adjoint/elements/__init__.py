@@ -1,1 +1,1 @@
-"""C text of one element of an operator's result, and kernels of large arrays made of it."""
+"""Element expressions: C text of one element of an operator's result, and kernels made of it."""

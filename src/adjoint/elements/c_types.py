@@ -1,4 +1,4 @@
-"""C's numbers: the type of each dtype, constants and conversions."""
+"""C types of dtypes, C constants, and conversions between dtypes."""
 
 from __future__ import annotations
 
@@ -27,20 +27,21 @@ C_TYPES = {
 }
 REAL = ("float32", "float64")
 COMPLEX = ("complex64", "complex128")
-HALVES = ("float16", "bfloat16")  # lie in memory as bits; they are computed in float32
+HALVES = ("float16", "bfloat16")  # stored as bits, computed in float32
 BITS = {"int": 32, "short": 16, "signed char": 8, "unsigned char": 8, "long long": 64}
 
 
 def suffix(c_type: str) -> str:
-    """What the names of a type's functions, and its constants, end in."""
+    """The suffix of a C type's functions and constants: "f" for float."""
     return "f" if c_type.startswith("float") else ""
 
 
 def cast(text: str, dtype: str, source: str) -> str:
-    """A value of one dtype as one of another; a half is a float by now.
+    """C text that converts a value to another dtype; a half-precision value is a float by now.
 
-    What a whole type cannot hold is undefined in C, and gcc then takes (double)(signed char)x for
-    trunc(x). As in eager mode it becomes the least number of the type that processors convert to.
+    A number that a whole type cannot hold is undefined in C, and gcc would take (double)(signed
+    char)x for trunc(x). As in eager mode it becomes the least number of the type that processors
+    convert to.
     """
     if dtype == "bool":
         return f"({text} != 0)"
@@ -52,12 +53,12 @@ def cast(text: str, dtype: str, source: str) -> str:
 
 
 def widened(text: str, dtype: str) -> str:
-    """A value as it is computed with: a half as a float."""
+    """A value in the type in which it is computed: a half as a float."""
     return f"ad_from_{C_TYPES[dtype]}({text})" if dtype in HALVES else text
 
 
 def narrowed(text: str, dtype: str) -> str:
-    """A result as it is kept: the bits of a half, rounded to nearest."""
+    """A result in the type in which it is stored: a float rounded to the bits of a half."""
     return f"ad_to_{C_TYPES[dtype]}({text})" if dtype in HALVES else text
 
 
@@ -67,7 +68,7 @@ def _bits_of_half(value: Any, c_type: str) -> int:
 
 
 def literal(value: Any, c_type: str) -> str:
-    """A Python number as a C constant of a type."""
+    """A Python number as a C constant of a C type."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if is_open(value):
@@ -80,7 +81,8 @@ def literal(value: Any, c_type: str) -> str:
         real, imaginary = (literal(x, part) for x in (number.real, number.imag))
         return f"__builtin_complex({real}, {imaginary})"
     if c_type in ("float", "double"):
-        # 0.1f is the float nearest to 0.1, and not always that nearest to the double 0.1
+        # 0.1f is the float nearest to 0.1, which may differ from the float nearest to the double
+        # 0.1
         number = element(value, dtypes.named("float32" if c_type == "float" else "float64"))
         ending = suffix(c_type)
         if math.isnan(number):
@@ -99,7 +101,7 @@ def literal(value: Any, c_type: str) -> str:
 
 
 def wrapped(value: int, c_type: str) -> int:
-    """A whole number in the bits of a type."""
+    """A whole number wrapped to the range of a C type."""
     bits = BITS[c_type]
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) and c_type != "unsigned char" else value

@@ -1,10 +1,10 @@
 """C functions that expressions call: those of the C library, and our own.
 
-Our own are inlined, so that a loop around them runs in vectors: no branches, no calls under a
-condition. They are written once for both types: `real` is the type and `@` the suffix of its
-functions and constants (`exp@` is `exp` or `expf`). Those without an `@` in their name compute in
-double and serve float too. Functions that need branches and loops are in `called.py`. A source
-declares what it calls and nothing else.
+Our own are inlined, so that a loop around them is vectorised: they have no branches, and no calls
+under a condition. They are written once for both types: `real` is the type, and `@` the suffix of
+its functions and constants (`exp@` is `exp` or `expf`). A function without `@` in its name computes
+in double, for float too. Functions that need branches and loops are in
+`c_kernels/special_functions.py`. A source declares the functions that it calls and no others.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from adjoint.core.activations import (
 )
 from adjoint.core.threads import TEAM
 
-# Vector versions of these come with glibc (libmvec); declaring them lets the compiler use them in a
-# loop. The numbers are counts of arguments.
+# glibc has vector versions of these (libmvec); a declaration lets the compiler use them in loops.
+# The numbers are numbers of arguments.
 VECTORS = dict.fromkeys(
     (
         "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
@@ -52,7 +52,7 @@ def _horner(variable: str, coefficients: Iterable[float]) -> str:
 
 
 def _in_halves(variable: str, square: str, coefficients: Sequence[float], suffix: str = "f") -> str:
-    """Σ cₖ xᵏ: even and odd powers at the same time, with x² given."""
+    """Σ cₖ xᵏ with even and odd powers computed at the same time; x² is given."""
     halves = []
     for part in (coefficients[::2], coefficients[1::2]):
         first, *rest = reversed(part)
@@ -78,7 +78,7 @@ _ARTANH = {
 
 
 def _logit(suffix: str) -> str:
-    """log(x / (1-x)); in the middle 2 artanh(2x-1), of which 2x-1 is exact."""
+    """log(x / (1-x)); in the middle 2 artanh(2x-1), where 2x-1 is exact."""
     real = "float" if suffix else "double"
     return f"""{real} ad_logit{suffix}({real} x) {{
   const {real} s = 2 * x - 1, q = s * s, r = q * q, far = log{suffix}(x / (1 - x));
@@ -88,8 +88,9 @@ def _logit(suffix: str) -> str:
 
 
 def _ldexp(suffix: str) -> str:
-    """x 2^p: 2ⁿ for whole n in three factors, since it may leave the range of numbers before the
-    product does. Adding 1.5 · 2^digits to n leaves it in the last bits.
+    """x 2^p. 2ⁿ for whole n has three factors, since it may overflow before the product does.
+
+    Adding 1.5 · 2^digits to p rounds it, and leaves n in the last bits.
     """
     real, bits, digits, most, far = (
         ("float", "unsigned", 23, 127, 378)
@@ -109,11 +110,11 @@ def _ldexp(suffix: str) -> str:
 
 
 def _short_exponential(name: str, suffix: str) -> str:
-    """e^x = 2ⁿ e^r, n whole, times 2^spare. x is below 40 and not far below where the result is 0.
+    """e^x = 2ⁿ e^r with whole n, times 2^spare, for x below 40 and not far below where e^x is 0.
 
     Adding 1.5 · 2^digits to x log₂ e rounds it, and leaves n in the last bits, which become the
-    exponent of a power of two; that is too large by some digits, so that no number on the way is
-    too small. `ad_long_exp_of_product` is that of x = a b, whose digits it has all.
+    exponent of a power of two. That power is too large by some digits, so that no intermediate
+    number underflows. `ad_long_exp_of_product` takes x = a b with all digits of the product.
     """
     real, bits, digits, most, spare = (
         ("float", "unsigned", 23, 127, _SPARE[suffix])
@@ -140,7 +141,7 @@ def _short_exponential(name: str, suffix: str) -> str:
 
 
 def _with_spare(suffix: str) -> str:
-    """e^x times the spared power of two, for x below 40: not yet 0 where e^x is."""
+    """e^x times the spared power of two, for x below 40; not 0 yet where e^x is."""
     real, low = ("float", -125.0) if suffix else ("double", -1050.0)
     return f"""{real} ad_spared_exp{suffix}({real} x) {{
   return ad_long_exp{suffix}(ad_from{suffix}(x, {low!r}{suffix}));
@@ -157,8 +158,9 @@ def _without_spare(suffix: str) -> str:
 
 
 def _exponential(suffix: str) -> str:
-    """e^x = 2ⁿ 2ⁿ e^r for every x: no power on the way is too large or too small. Of a choice of
-    powers gcc would make two copies of all that follows.
+    """e^x = 2ⁿ 2ⁿ e^r for every x, without overflow or underflow on the way.
+
+    If it chose between powers, gcc would make two copies of all the code after the choice.
     """
     real, bits, digits, most, low, high = (
         ("float", "unsigned", 23, 127, -104.0, 89.0)
@@ -181,8 +183,9 @@ def _exponential(suffix: str) -> str:
 
 
 def _tanh(suffix: str) -> str:
-    """|d| / (2 + d) with d = e^(-2 |x|) - 1 = 2ⁿ (e^r - 1) + (2ⁿ - 1), where nothing cancels: to
-    three ulp, in half the time of the library's, which is right to two.
+    """|d| / (2 + d) with d = e^(-2 |x|) - 1 = 2ⁿ (e^r - 1) + (2ⁿ - 1), where nothing cancels.
+
+    Its error is three ulp, in half the time of the library's function with two.
     """
     real, bits, digits, most, low = (
         ("float", "unsigned", 23, 127, -20.0)
@@ -205,7 +208,7 @@ def _tanh(suffix: str) -> str:
 
 
 def _tanhshrink(suffix: str) -> str:
-    """x - tanh(x), near 0 as x k/(1 + k), where nothing cancels."""
+    """x - tanh(x); near 0 as x k/(1 + k), where nothing cancels."""
     real = "float" if suffix else "double"
     above, below = TANHSHRINK_FLOAT if suffix else TANHSHRINK
     return f"""{real} ad_tanhshrink{suffix}({real} x) {{
@@ -217,10 +220,11 @@ def _tanhshrink(suffix: str) -> str:
 
 
 def _gelu_tanh(suffix: str) -> dict[str, str]:
-    """The functions of gelu's approximation x σ(v), v = a x + b x³ = x t: t to twice the precision,
-    and e⁻ᵛ of all digits of the product, since rounding costs v ulp in the tail.
+    """Functions for gelu's approximation x σ(v) with v = a x + b x³ = x t.
 
-    Far out, where e⁻ᵛ is 0 whatever the power of two that was spared, x is brought nearer.
+    t has twice the precision, and e⁻ᵛ uses all digits of the product, since rounding v would cost v
+    ulp in the tail. Where e⁻ᵛ is 0 even with the spared power of two, x is replaced by a smaller
+    number.
     """
     real, far, kind = ("float", 11.4, np.float32) if suffix else ("double", 22.5, np.float64)
     parts = {}
@@ -265,8 +269,9 @@ def _gelu_tanh(suffix: str) -> dict[str, str]:
 
 
 def _bell(name: str, factor: float, suffix: str) -> str:
-    """exp(-factor x²), of all digits of x²: rounding it alone costs x² ulp. Far out, where it is 0,
-    x is brought nearer.
+    """exp(-factor x²) with all digits of x², whose rounding alone would cost x² ulp.
+
+    Where the result is 0 anyway, x is replaced by a smaller number.
     """
     real = "float" if suffix else "double"
     far = _far(factor, suffix)
@@ -277,13 +282,14 @@ def _bell(name: str, factor: float, suffix: str) -> str:
 
 
 def _far(factor: float, suffix: str) -> str:
-    """Where exp(-factor x²) is 0."""
+    """The x from which exp(-factor x²) is 0."""
     return f"{math.sqrt((104.05 if suffix else 745.3) / factor):.6g}{suffix}"
 
 
 def _erf(suffix: str) -> str:
-    """erf(x) where bell = exp(-x²) is known: one quotient, and no exponential. Quotients of doubles
-    take long where there are many, so it is one of floats, with three times as many digits after.
+    """erf(x), given bell = exp(-x²): one quotient and no exponential.
+
+    Divisions of doubles are slow, so a quotient of floats is refined to three times as many digits.
     """
     real = "float" if suffix else "double"
     near, far = _ERF_NEAR[suffix], _ERF_FAR[suffix]
@@ -302,7 +308,7 @@ def _erf(suffix: str) -> str:
 
 
 def _next_after(suffix: str) -> str:
-    """The next number from x towards y: the bits of x as a whole number, one more or one less."""
+    """The next number from x towards y: the bits of x as a whole number, plus or minus one."""
     real, bits = ("float", "unsigned") if suffix else ("double", "unsigned long long")
     return f"""{real} ad_nextafter{suffix}({real} x, {real} y) {{
   const union {{ {real} x; {bits} bits; }} as = {{.x = x}}, least = {{.bits = 1}},
@@ -314,7 +320,7 @@ def _next_after(suffix: str) -> str:
 
 
 def _when(suffix: str) -> str:
-    """x where a condition holds, else 0, by bits."""
+    """x where a condition holds, else 0, by bit operations."""
     real, bits = ("float", "int") if suffix else ("double", "long long")
     return f"""{real} ad_when{suffix}(int holds, {real} x) {{
   const union {{ {real} x; {bits} bits; }} given = {{.x = x}};
@@ -324,7 +330,7 @@ def _when(suffix: str) -> str:
 
 
 def _repeated(count: int, text: str) -> str:
-    """A loop written out: vectors run along loops without loops inside."""
+    """An unrolled loop: loops are vectorised only if they contain no loops."""
     return "\n".join(f"  {text.replace('#', str(k))}" for k in range(count))
 
 
@@ -499,7 +505,7 @@ _BERNOULLI = (
 
 
 def _sparing(name: str, body: str, power: str = "-fabs@(x)") -> dict[str, str]:
-    """A function of x and of `long_e`, e to a power times a large power of two, 1/SPARE."""
+    """A function of x and of `long_e`, a power of e times the large power of two 1/SPARE."""
     return {
         name: f"""real {name}@(real x) {{
   const real long_e = ad_spared_exp@({power});
@@ -541,7 +547,7 @@ INVERSE_POWERS = range(1, 9)
 
 
 def _inverse_powers() -> dict[str, str]:
-    """cos(nθ)/rⁿ and sin(nθ)/rⁿ of (x, y): powers of the direction, of which no part overflows."""
+    """cos(nθ)/rⁿ and sin(nθ)/rⁿ of a point (x, y), by powers of its direction without overflow."""
     return {
         f"ad_inverse_{part}{n}": f"""real ad_inverse_{part}{n}@(real y, real x) {{
   const int none = (y == 0) & (x == 0), idle = none | (fabs@(y) == (real)__builtin_inf())
@@ -557,7 +563,7 @@ def _inverse_powers() -> dict[str, str]:
 
 
 def _repeated_from(first: int, last: int, text: str) -> str:
-    """Statements that take the last turn's values (`c@`) to the next (`c#`), written out."""
+    """Unrolled statements that compute the next iteration's values (`c#`) from the last `c@`."""
     turns = range(first, last + 1)
     return "\n".join(
         "  " + re.sub(r"\b([cs])@", rf"\g<1>{k - 1}", text).replace("#", str(k)) for k in turns
@@ -573,7 +579,7 @@ _REALS = {
   return a * b + c;
 #endif
 }""",
-    # NaN wins, as in NumPy; gcc makes no vectors of nested choices with two conditions in one
+    # NaN wins, as in NumPy; gcc does not vectorise nested choices with two conditions in one
     "ad_max": """real ad_max@(real a, real b) {
   const real larger = a > b ? a : b;
   return a != a ? a : larger;
@@ -597,7 +603,7 @@ _REALS = {
   const real bent = ad_bend@(x, most);
   return bent * (x - 0.5@ * bent);
 }""",
-    # one instruction each, which keep NaN in x
+    # one instruction each; they keep NaN in x
     "ad_from": "real ad_from@(real x, real low) { return low > x ? low : x; }",
     "ad_upto": "real ad_upto@(real x, real high) { return high < x ? high : x; }",
     "ad_bend": "real ad_bend@(real x, real most) {"
@@ -619,7 +625,7 @@ _REALS = {
   return g * (y * (1 - y));
 }""",
     "ad_is_flat": "real ad_is_flat@(real g, real x, real y) { return !(y <= 0.75@); }",
-    # a product with e⁻ˣ where that alone would leave the range of numbers: with a power of two
+    # a product with e⁻ˣ that uses a power of two where e⁻ˣ alone would underflow
     **_sparing(
         "ad_silu",
         """  const real e = long_e * SPARE, d = 1 / (1 + e);
@@ -637,7 +643,7 @@ _REALS = {
   const real more = (rest - rest == 0 ? rest : 0) * ((z < 0 ? e : 1) / (1 + e));
   return log1p@(e) + (z < 0 ? 0 : z) + more;
 }""",
-    # exp(-|x factor|), of all digits of the product
+    # exp(-|x factor|) with all digits of the product
     "ad_fallen_product": """real ad_fallen_product@(real x, real factor) {
   const real z = x * factor, rest = copysign@(1, z) * fma@(x, factor, -z);
   const real e = ad_short_exp@(-fabs@(z));
@@ -666,7 +672,7 @@ _REALS = {
   const real e = ad_short_exp@(-fabs@(x));
   return (x < 0 ? (1 - t) * e - t : (1 - t) - t * e) / (1 + e);
 }""",
-    # (p - t) / (p (1 - p)), of which the largest number is the bound; log p ends at -100
+    # (p - t) / (p (1 - p)), bounded by the largest number; log p ends at -100
     "ad_cross_entropy_slope": """real ad_cross_entropy_slope@(real p, real t) {
   const real most = (real)(sizeof(real) == 4 ? 3.4028234663852886e38 : 1.7976931348623157e308);
   const int low = p <= (real)3.720075976020836e-44, high = p == 1;
@@ -694,7 +700,7 @@ _REALS = {
   return x < 0 ? part * long_e * SPARE : part * n;""",
         "ad_upto@(x, 40)",
     ),
-    # erfc(z) / 2 at z = -x / √2, with what rounding z left out: it costs x² ulp in the tail
+    # erfc(z) / 2 at z = -x / √2, corrected for the rounding of z, which costs x² ulp in the tail
     "ad_ndtr": """real ad_ndtr@(real x) {
   const real root = 0.70710678118654752440@, z = -x * root;
   const real rest = fma@(-x, root, -z) - x * (real)(0.70710678118654752440L - root);
@@ -747,7 +753,7 @@ _REALS = {
   const real r = hypot@(x, y);
   return factor * (x / (r == 0 ? 1 : r));
 }""",
-    # what rounding leaves out of a - b (Knuth's); nothing where it is infinite
+    # the rounding error of a - b (Knuth); 0 where the difference is infinite
     "ad_left_out": """real ad_left_out@(real a, real b) {
   const real d = a - b, moved = d - a, rest = (a - (d - moved)) - (b + moved);
   return rest - rest == 0 ? rest : 0;
@@ -776,7 +782,7 @@ _REALS = {
   const real y = far ? 1 / x : x, s = y * y;
   return (far ? s : 1) / (1 + s);
 }""",
-    # x / (1 + x²), the same of x and of 1/x
+    # x / (1 + x²), which is the same for x and 1/x
     "ad_atan_decay": """real ad_atan_decay@(real x) {
   const real y = fabs@(x) > 1 ? 1 / x : x;
   return y / (1 + y * y);
@@ -785,7 +791,8 @@ _REALS = {
   const real size = fabs@(x), near = sqrt@(1 + x * x);
   return 1 / (size < 1e8@ ? near : size);
 }""",
-    # exp(-|a - b|): the difference to twice the precision, since exp turns digits into magnitude
+    # exp(-|a - b|) with the difference in twice the precision, as exp turns its digits into
+    # magnitude
     "ad_fallen": """real ad_fallen@(real a, real b) {
   const real d = a == b ? 0 : a - b, small = ad_short_exp@(-fabs@(d));
   return small - small * (copysign@(1, d) * ad_left_out@(a, b));
@@ -808,11 +815,11 @@ _REALS = {
 }}"""
         for base in ("", "2")
     },
-    # Whether the quotient may have more digits than a number: then a loop of fmod() itself.
+    # whether the quotient may have more digits than a number: then fmod() needs its own loop
     "ad_is_far": """real ad_is_far@(real a, real b) {
   return !(fabs@(a / b) < (sizeof(real) == 4 ? 0x1p23 : 0x1p52)) | (b - b != 0);
 }""",
-    # a - q b is exact; where a / b was rounded up to q it is negative, and one b too small
+    # a - q b is exact; if a / b was rounded up to q, it is negative and one b too small
     "ad_near_fmod": """real ad_near_fmod@(real a, real b) {
   const real r = fma@(-trunc@(a / b), b, a), up = r + copysign@(b, a);
   return copysign@(((r < 0) & (a > 0)) | ((r > 0) & (a < 0)) ? up : r, a);
@@ -832,8 +839,8 @@ _REALS = {
   const real end = 9.223372036854775808e18@;
   return (long long)((x >= -end) & (x < end) ? x : -end);
 }""",
-    # gcc makes no vectors of conditions in b alone, where that is one number: its sign is in a
-    # product, and 0 depends on a
+    # gcc does not vectorise conditions on b alone, if b is one number: so its sign is in a product,
+    # and 0 depends on a
     "ad_floor_divide": """real ad_floor_divide@(real a, real b) {
   const real r = ad_fmod@(a, b), q = a / b;
   const real d = (a - r) / b - (copysign@(1, b) * r < 0 ? 1 : 0), whole = floor@(d);
@@ -843,7 +850,7 @@ _REALS = {
 }""",
 }
 
-# Of complex numbers: arithmetic by its definitions, as NumPy's, the others from C's library.
+# complex numbers: arithmetic by definition, as in NumPy; other functions from the C library
 _COMPLEX = {
     "ad_complex": "real _Complex ad_complex@(real x, real y) { return __builtin_complex(x, y); }",
     "ad_conj": "real _Complex ad_conj@(real _Complex z) {"
@@ -852,7 +859,7 @@ _COMPLEX = {
   const real x = __real__ a, y = __imag__ a, u = __real__ b, v = __imag__ b;
   return __builtin_complex(x * u - y * v, x * v + y * u);
 }""",
-    # Smith's: nothing overflows that the quotient does not
+    # Smith's method: no overflow unless the quotient overflows
     "ad_over": """real _Complex ad_over@(real _Complex a, real _Complex b) {
   const real x = __real__ a, y = __imag__ a, u = __real__ b, v = __imag__ b;
   const int wide = fabs@(u) >= fabs@(v);
@@ -871,7 +878,7 @@ _COMPLEX = {
     "ad_modulus": "real ad_modulus@(real _Complex z) { return hypot@(__real__ z, __imag__ z); }",
     "ad_argument": "real ad_argument@(real _Complex z) {"
     " return atan2@(__imag__ z, __real__ z); }",
-    # whole powers as NumPy has them: by products, whatever is infinite
+    # whole powers by products, as in NumPy, also of infinite numbers
     "ad_cwhole": """real _Complex ad_cwhole@(real _Complex z, int n) {
   real _Complex result = 1, square = z;
   int some = 0;
@@ -899,8 +906,8 @@ _COMPLEX = {
     },
 }  # fmt: skip
 
-# Halves, as bits: exactly, and rounded to nearest, ties to even. Unions, since in vectors gcc 12
-# puts variables whose address is taken at places that are not aligned.
+# Halves as bits: exact, and rounded to nearest with ties to even. Unions, since gcc 12 puts
+# variables whose address is taken at unaligned places in vectors.
 _PUN = "union { float x; unsigned bits; }"
 _BITS = {
     "ad_from_bfloat_bits": f"""float ad_from_bfloat_bits(bfloat_bits h) {{
@@ -912,7 +919,7 @@ _BITS = {
   const unsigned rounded = (as.bits + 0x7fffu + (as.bits >> 16 & 1)) >> 16;
   return (bfloat_bits)(x == x ? rounded : (as.bits >> 16 | 0x7fc0u));
 }}""",
-    # numbers below 2^-14 are multiples of 2^-24, which a product by 2^112 makes of their bits
+    # numbers below 2^-14 are multiples of 2^-24; a product with 2^112 turns their bits into them
     "ad_from_half_bits": f"""float ad_from_half_bits(half_bits h) {{
   const unsigned rest = (unsigned)(h & 0x7fff) << 13, sign = (unsigned)(h & 0x8000) << 16;
   const {_PUN} as = {{.bits = rest}}, made = {{.x = as.x * 5.192296858534828e33f}};
@@ -932,8 +939,8 @@ _BITS = {
 }
 
 _DOUBLES = {
-    # n-th derivative of exp(-a x²): gₙ₊₁ = -2a (x gₙ + n gₙ₋₁); all underflow beyond 100, and
-    # before that the exponential may be too small where its products are not
+    # n-th derivative of exp(-a x²): gₙ₊₁ = -2a (x gₙ + n gₙ₋₁). All underflow beyond 100; before,
+    # the exponential may underflow where its products do not
     **{
         f"ad_bell{n}": f"""double ad_bell{n}(double x, double a) {{
   const double y = fabs(x) > 100 ? 0 : x, square = y * y, rest = fma(y, y, -square);
@@ -976,7 +983,7 @@ _DOUBLES = {
   const double y = (near ? c * above : far_above) / (near ? below : far_below);
   return tail == 0 ? __builtin_inf() : y;
 }}""",
-    # by one logarithm: of 1 - x² in the middle, and of 1 - |x| near the ends
+    # by a single logarithm: of 1 - x² in the middle, of 1 - |x| near the ends
     "ad_erfinv": f"""double ad_erfinv(double x) {{
   const double size = fabs(x), both = (1 - x) * (1 + x), tail = 1 - size;
   const double w = -log(both > 0.002 ? both : tail), middle = x * ad_erfinv_middle(w);
@@ -1068,7 +1075,7 @@ _DOUBLES = {
   const double far = sqrt(u) * ({_horner("v", _BESSEL_FAR[1])});
   return s < 8 ? copysign(near, x) : s >= 8 ? copysign(far, x) : x;
 }}""",
-    # e^x by halves where it overflows before the product does
+    # e^x as two halves where it overflows before the product does
     "ad_i0": f"""double ad_i0(double x) {{
   const double s = fabs(x), n = s < 8 ? s : 8, t = 0.25 * n * n, most = s > 720 ? 720 : s;
   const double u = 1 / (most > 8 ? most : 8), v = 16 * u - 1, part = most > 700 ? 0.5 * most : most;
@@ -1083,8 +1090,8 @@ _DOUBLES = {
   const double far = sqrt(u) * ({_horner("v", _BESSEL_FAR[1])}) * e * rest;
   return s < 8 ? copysign(near, x) : s >= 8 ? copysign(far, x) : x;
 }}""",
-    # on [1, 2] a fit, to which (0, 4) is brought; beyond upwards to 10 and the asymptotic series;
-    # on the left ψ(1-x) - π cot πx, and next to a zero, where these cancel, Taylor's series
+    # on [1, 2] a fit, to which (0, 4) is reduced; beyond, up to 10 and the asymptotic series; on
+    # the left ψ(1-x) - π cot πx, and next to a zero, where these cancel, a Taylor series
     "ad_digamma": f"""double ad_digamma(double x) {{
   const double start = x > 0 ? x : 1 - x, low = start < 4 ? start : 1;
   const double up = low < 2 ? low : low - 1, z = low < 1 ? low + 1 : low < 3 ? up : low - 2;
@@ -1149,7 +1156,7 @@ def _zeta(n: int) -> str:
 
 
 def _polygamma(n: int) -> str:
-    """For x < 0 the terms left of 0 and those right of it on their own: x = -m - f, 0 ≤ f < 1."""
+    """For x < 0 the terms left and right of 0 are added separately: x = -m - f, 0 ≤ f < 1."""
     sign = 1 if n % 2 else -1
     both = f"f == 0.5 ? 0 : {sign} * own + other" if sign < 0 else "own + other"
     return f"""double ad_polygamma{n}(double x) {{
@@ -1179,8 +1186,8 @@ def _both(name: str, text: str) -> dict[str, str]:
     }
 
 
-# Functions with a rare way that has no vectors: their common way, which has, and the condition of
-# the rare one, on the same arguments.
+# Functions with a rare case that cannot be vectorised: the function for common elements, which can
+# be, and the condition of the rare case, with the same arguments.
 COMMON = {
     name: (name.replace("ad_", "ad_near_"), "ad_is_far")
     for name in ("ad_fmod", "ad_remainder", "ad_floor_divide")
@@ -1222,7 +1229,7 @@ FUNCTIONS = {
     **_MADE,
     "ad_lgammaf": "float ad_lgammaf(float x) { return (float)ad_lgamma(x); }",
     "ad_is_lowf": "float ad_is_lowf(float x) { return !(x > 0) | (x == __builtin_inff()); }",
-    # Stirling's series from 7 on; below, that of x + 7 less the logarithm of x (x + 1) … (x + 6)
+    # Stirling's series from 7 on; below, that of x + 7 minus the logarithm of x (x + 1) … (x + 6)
     "ad_near_lgammaf": f"""float ad_near_lgammaf(float x) {{
   const double z = x, s = z < 7 ? z : 7, y = z < 7 ? z + 7 : z, u = 1 / (y * y);
   const double p = s * (s + 1) * (s + 2) * ((s + 3) * (s + 4)) * ((s + 5) * (s + 6));
@@ -1238,15 +1245,15 @@ FUNCTIONS = {
   const float y = x * (w < 5 ? near : far);
   return fabsf(x) == 1 ? copysignf(__builtin_inff(), x) : y;
 }}""",
-    # 1 / x for normal numbers to an ulp, which takes a processor longer: a subtraction turns the
-    # exponent round, and two steps of Newton's follow, the first one fitted to its error of 1.5 %
+    # 1 / x for normal numbers to an ulp, faster than a division: a subtraction inverts the
+    # exponent, and two steps of Newton's method follow, the first fitted to the error of 1.5 %
     "ad_inversef": """float ad_inversef(float x) {
   const union { float x; unsigned bits; } as = {.x = x}, turned = {.bits = 0x7eb50000u - as.bits};
   const float q = turned.x * x;
   const float near = turned.x * ad_times_plusf(q, -1.9412877432726918f, 2.786757715355344f);
   return ad_times_plusf(near, ad_times_plusf(-x, near, 1), near);
 }""",
-    # Φ(-y), 0 ≤ y: one exponential and one inverse in place of erfcf(), which has no quick vectors
+    # Φ(-y) for y ≥ 0: one exponential and one inverse instead of erfcf(), which has no fast vectors
     "ad_ndtr_tailf": f"""float ad_ndtr_tailf(float y) {{
   const float t = ad_inversef(ad_times_plusf(y, 0.212132037f, 1)), u = t * t;
   const float p = {_in_halves("t", "u", [c * 2.0 ** (-1 - _SPARE["f"]) for c in _TAIL])};
@@ -1256,17 +1263,17 @@ FUNCTIONS = {
   const float tail = ad_ndtr_tailf(ad_uptof(fabsf(x), {_far(0.5, "f")}));
   return x < 0 ? tail : 1 - tail;
 }}""",
-    # max(x, 0) - |x| Φ(-|x|); bits of positive numbers are in their order, and NaN is in the first
+    # max(x, 0) - |x| Φ(-|x|); the bits of positive numbers are ordered as the numbers, and NaN wins
     "ad_geluf": f"""float ad_geluf(float x) {{
   const {_PUN} size = {{.x = fabsf(x)}}, far = {{.x = {_far(0.5, "f")}}};
   const {_PUN} near = {{.bits = size.bits < far.bits ? size.bits : far.bits}};
   return ad_times_plusf(-near.x, ad_ndtr_tailf(near.x), x < 0 ? -0.0f : x);
 }}""",
 }
-# Functions that are quick in vectors only, and how many arguments they have.
+# functions that are fast only in vectors, with their numbers of arguments
 VECTORIZED = VECTORS | dict.fromkeys(FUNCTIONS, 1)
-# gcc makes no vectors of loops that call sin() or cos(), which must not be builtins for it, and
-# that have choices in them: beside these, exponentials are the library's, too.
+# gcc does not vectorise a loop with choices that calls sin() or cos(), which must not be builtins
+# then; next to these, exponentials are the library's, too
 _SINES = frozenset(("sin", "cos", "sinf", "cosf"))
 _BESIDE_SINES = {
     f"ad_{name}{suffix}": f"{real} ad_{name}{suffix}({real} x) {{ return {name}{suffix}(x); }}"
@@ -1279,21 +1286,19 @@ _OURS = re.compile(r"\bad_\w+")
 
 
 def text_of(name: str) -> str:
-    """The C text of a function or table of ours; nothing if there is none of that name."""
+    """The C text of one of our functions or tables; "" for an unknown name."""
     return FUNCTIONS.get(name) or special_functions.called().get(name, "")
 
 
 def _needed(body: str) -> tuple[dict[str, str], set[str]]:
-    """The texts of our functions that a text calls, in the order in which C wants them, and the
-    names of all that it calls.
-    """
+    """(texts of our functions that a text calls, in the order that C needs; names of all calls)."""
     ours: dict[str, str] = {}
     _add_called(body, _BESIDE_SINES if _SINES & {*_CALL.findall(body)} else {}, ours)
     return ours, {name for text in (body, *ours.values()) for name in _CALL.findall(text)}
 
 
 def _add_called(text: str, replaced: dict[str, str], ours: dict[str, str]) -> None:
-    """Add the texts of the functions that a text calls, each after those that it calls itself."""
+    """Add the texts of the functions that a text calls, each after the functions that it calls."""
     for name in dict.fromkeys(_OURS.findall(text)):
         if name not in ours and (found := replaced.get(name) or text_of(name)):
             ours[name] = found  # now, since it may call itself
@@ -1302,24 +1307,24 @@ def _add_called(text: str, replaced: dict[str, str], ours: dict[str, str]) -> No
 
 
 def counts_digits(body: str) -> bool:
-    """Whether a text depends on how many digits its type has: no wider type stands in for it."""
+    """Whether a text depends on the digits of its type, so that a wider type gives other values."""
     return "ad_nextafter" in body
 
 
 def rounds_alike(body: str) -> bool:
-    """Whether a text has the same values in vectors and outside: it calls nothing of libmvec."""
+    """Whether a text has the same values in vectors and outside, as it calls nothing of libmvec."""
     return not any(map(_is_in_libmvec, _CALL.findall(body)))
 
 
 @lru_cache(1 << 10)
 def _is_in_libmvec(name: str) -> bool:
-    """Whether a function, or one that it calls, has a vector version in the library."""
+    """Whether a function, or one that it calls, has a vector version in libmvec."""
     vectors = {each + suffix for each in VECTORS for suffix in ("", "f")}
     return not vectors.isdisjoint(_needed(f"{name}(")[1])
 
 
 def declared(body: str) -> list[str]:
-    """The declarations of what a text calls, in the order in which C wants them."""
+    """The declarations that a text needs, in the order that C needs."""
     ours, used = _needed(body)
     lines = []
     for name, count in (VECTORS | SCALARS).items():
@@ -1335,10 +1340,10 @@ def declared(body: str) -> list[str]:
 
 
 def prelude(body: str, data_offset: int) -> str:
-    """Declarations at the start of a source: no header, and only for the functions it calls.
+    """The declarations at the start of a source: no header, and only the functions that it calls.
 
     Arguments are NumPy's array objects, whose first field after the header is the address of the
-    data: reading it here is much quicker than asking for it in Python.
+    data: reading it here is much faster than asking for it in Python.
     """
     lines = [
         "/* written by adjoint: all memory is given by the caller */",

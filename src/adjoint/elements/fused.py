@@ -1,8 +1,8 @@
-"""A formula on large arrays as one loop, where all that it calls has a C text.
+"""A formula on large arrays as one loop, if all its operators have C texts.
 
-Formulas of derivatives are expressions in arrays; NumPy would pass over memory once for each of
-their operators. Here the texts of those operators are put into one another. What has no text (a
-function of another module, a reduction) is a part that is computed before, and one more operand.
+Formulas of derivatives are expressions of arrays; NumPy would pass over memory once for each
+operator. Here the texts of the operators are nested into one expression. A part without a text (a
+function of another module, a reduction) is computed before, and becomes an operand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from adjoint.elements.large import COMPUTED, loop_of
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 
-_MOST_TEXTS = 12  # of one formula: a text that depends on a number is not built for each
+_MOST_TEXTS = 12  # loops of one formula: none is built for each number that a text depends on
 _LONGEST = 4000  # characters of a text
 _INEXACT = ("float16", "bfloat16", "float32", "float64", *COMPLEX)
 _PLAIN = re.compile(r"{\w+}")
@@ -35,11 +35,11 @@ _ORDER: dict[type, str] = {
 }  # fmt: skip
 
 
-Parts = dict[str, Callable[..., Any]]  # functions of the formula's parameters, by name
+Parts = dict[str, Callable[..., Any]]  # name -> function of the formula's parameters
 
 
 class Fused:
-    """A formula on arrays: one loop where there is one, else `plain`."""
+    """A formula on arrays: a single loop if there is one, else `plain`."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Fused:
         except KeyError:
             found = self._find(values) if len(self.known) < _MOST_TEXTS else None
             self.known[key] = found
-        except TypeError:  # an argument without a hash
+        except TypeError:  # an unhashable argument
             found = None
         if found is None:
             return self.plain(*values)
@@ -86,12 +86,12 @@ class Fused:
         found = loop(tree, given)
         if found is None:
             return None
-        # what is no operand of the loop stands in its text as a number
+        # parts that are no operands are numbers in the loop's text
         return found, {name: part for name, part in parts.items() if name in found.operands}
 
 
 def _key(value: Any) -> Any:
-    """What tells one argument from another: 1 and True are two, and so are 0.0 and -0.0."""
+    """A key of an argument: 1 and True are different, and so are 0.0 and -0.0."""
     has_sign = isinstance(value, complex) or (isinstance(value, float) and value == 0)
     return (type(value), value, str(value)) if has_sign else (type(value), value)
 
@@ -99,7 +99,7 @@ def _key(value: Any) -> Any:
 def _without_parts(
     node: ast.expr, given: Mapping[str, Any], taken: dict[str, ast.expr]
 ) -> ast.expr:
-    """An expression with names in place of what has no text, which goes into `taken`."""
+    """An expression with names in place of the parts without a text, which go into `taken`."""
     if _has_text(node, given):
         return node
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
@@ -122,7 +122,7 @@ def _has_text(node: ast.expr, given: Mapping[str, Any]) -> bool:
 
 
 def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
-    """The loop of an expression in arrays of one dtype; None where a part has no text."""
+    """The loop of an expression in arrays of one dtype; None if a part has no text."""
     dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
     computed = {dtypes[n] for n in free_names(ast.Expression(tree)) & dtypes.keys()} - {"bool"}
     if len(computed) != 1 or not computed <= {*_INEXACT}:
@@ -132,7 +132,7 @@ def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
         term = _TermWriter(given, dtypes, COMPUTED.get(dtype, dtype)).term(tree)
     except _NoText:
         return None
-    if term.kind != "number" or _PLAIN.fullmatch(term.text):  # an operand itself is not copied
+    if term.kind != "number" or _PLAIN.fullmatch(term.text):  # a copy of an operand gains nothing
         return None
     used = {n: d for n, d in dtypes.items() if f"{{{n}}}" in term.text}
     return loop_of(term.text, used, (), dtype) if dtype in used.values() else None
@@ -144,18 +144,19 @@ class _NoText(Exception):
 
 @record
 class _Term:
-    """A part of an expression."""
+    """A subexpression."""
 
     kind: str  # "number", "truth", or "constant"
-    text: str  # as C: "({grad} * {self})"
+    text: str  # in C: "({grad} * {self})"
     value: Any = None  # of a constant: 0.5, "tanh"
 
 
 class _TermWriter:
-    """Writes expressions in the names of arrays as C text."""
+    """Writes an expression in the names of arrays as C text."""
 
     def __init__(self, given: Mapping[str, Any], dtypes: dict[str, str], dtype: str) -> None:
-        # numbers that were rounded beside halves count as Python's: what is made of them is not
+        # numbers rounded to half precision count as Python numbers, since results computed from
+        # them are not rounded
         plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in given.items()}
         self.given, self.dtypes, self.dtype = plain, dtypes, dtype
         self.is_complex = dtype in COMPLEX
@@ -172,11 +173,11 @@ class _TermWriter:
         raise _NoText
 
     def constant(self, node: ast.expr) -> _Term:
-        """A part without arrays."""
+        """A subexpression without arrays."""
         code = compile(ast.fix_missing_locations(ast.Expression(node)), "<formula>", "eval")
         try:
             value = eval(code, {"__builtins__": BUILTINS}, dict(self.given))
-        except Exception:  # it names an operator, or fails: the formula itself will say of what
+        except Exception:  # the formula names an operator or fails; evaluated itself it says why
             raise _NoText from None
         if type(value) in (int, float, bool):
             return _Term("constant", literal(float(value), C_TYPES[self.dtype]), value)
@@ -185,7 +186,7 @@ class _TermWriter:
         return _Term("constant", "", value)
 
     def number(self, node: ast.expr) -> _Term:
-        """A part that is a number."""
+        """A subexpression that is a number."""
         found = self.term(node)
         if not found.text:
             raise _NoText
@@ -238,7 +239,7 @@ class _TermWriter:
         return self.term(node.body if test.value else node.orelse)
 
     def of_BoolOp(self, node: ast.BoolOp) -> _Term:
-        """Conditions that are known beforehand."""
+        """A boolean expression of conditions that are constant."""
         wanted = isinstance(node.op, ast.Or)
         *parts, last = node.values
         for part in parts:
@@ -287,7 +288,7 @@ class _TermWriter:
     def call(
         self, name: str, overload: str, positional: list[_Term], named: dict[str, _Term]
     ) -> _Term | None:
-        """An operator with a text, on such arguments; None where it takes others."""
+        """An operator applied to terms, if it has a text for them; else None."""
         row = TABLE.row(name, overload)
         arguments = row.schema.arguments
         if not row.promoted_tensors or len(positional) > len(arguments):

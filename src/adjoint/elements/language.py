@@ -1,11 +1,11 @@
 """The language of the column `c`: an element of the result as a C expression.
 
-In `1 / (1 + exp@(-self))` the names of arguments stand for operands, already of the type that the
-operator computes in, and `@` for the suffix of that type's functions and constants (`expf`,
-`0.5f`). There are numbers, calls, the operators of C that have no effects, and `a ? b : c`; no
-types, no assignments, no addresses. So a text from a stranger computes a number and does nothing
-else: `check` parses it whole, and knows every function that it calls. Rows of our own may also name
-a function of `variants.py`, where the text depends on arguments that are known beforehand.
+In `1 / (1 + exp@(-self))` the names of arguments are operands, converted to the type in which the
+operator computes; `@` is the suffix of that type's functions and constants (`expf`, `0.5f`). There
+are numbers, calls, C operators without side effects, and `a ? b : c`; no types, assignments or
+addresses. So a user's text computes a number and does nothing else: `check` parses it completely,
+and knows all functions that it calls. Our own rows may also name a function of `variants.py`, if
+the text depends on arguments that are known beforehand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from adjoint.table.rows import Row, is_reference
 
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b(?!@?\()")
 _CALL = re.compile(r"(\w+)(?:{@})?\(")
-FUNCTION = 20  # additions that a function costs
+FUNCTION = 20  # additions that a function call costs
 _QUICK = frozenset((
     "fabs", "copysign", "rint", "ceil", "floor", "trunc", "fma", "ad_max", "ad_min", "ad_fmax",
     "ad_fmin", "ad_sign", "ad_bend", "ad_lerp", "ad_whole_int", "ad_whole_long", "__builtin_inf",
@@ -33,7 +33,7 @@ _QUICK = frozenset((
 
 
 def expression(row: Row, dtype: str, given: Arguments) -> str | None:
-    """The C text of an operator in a dtype, or None: `{self}` is an operand, `{@}` the suffix."""
+    """The C text of an operator for a dtype, or None: `{self}` is an operand, `{@}` the suffix."""
     text: str | None = row.c.get(_kind(dtype))
     if text is None:
         return None
@@ -43,14 +43,14 @@ def expression(row: Row, dtype: str, given: Arguments) -> str | None:
 
 
 def _kind(dtype: str) -> str:
-    """The kind of numbers that a text is for."""
+    """The kind of numbers that a dtype has: "real", "whole", "complex" or "bool"."""
     if dtype in COMPLEX:
         return "complex"
     return "real" if dtype in REAL else "bool" if dtype == "bool" else "whole"
 
 
 def _maker(text: str) -> Callable[[Arguments, str], str | None] | None:
-    """The function of `variants` that a column names."""
+    """The function of `variants` that a column names, or None."""
     return getattr(variants, text.partition(".")[2]) if text.startswith("variants.") else None
 
 
@@ -62,7 +62,7 @@ def _template(text: str, names: tuple[str, ...]) -> str:
 
 @lru_cache(4096)
 def weight(template: str) -> int:
-    """The cost of an expression, in additions: the dearest of its functions and quotients."""
+    """The cost of an expression in additions: that of its most expensive function or quotient."""
     called = {*_CALL.findall(template)} - _QUICK
     if called - {"sqrt"} or "%" in template:
         return FUNCTION
@@ -103,7 +103,7 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:e[+-]?\d{1,3})?(?![\w.]))"
     r"|(?P<name>[A-Za-z_]\w*)|(?P<sign>[<>=!]=|&&|\|\||[-+*/%<>&|^~!?:(),@]))"
 )
-_TWICE = re.compile(r"\+\+|--|//|/\*")  # C reads these as one sign
+_TWICE = re.compile(r"\+\+|--|//|/\*")  # C reads each of these as one token
 _LEVELS = {
     "||": 1, "&&": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, ">": 7, "<=": 7, ">=": 7,
     "+": 8, "-": 8, "*": 9, "/": 9, "%": 9,
@@ -116,7 +116,7 @@ _COUNTS = {**VECTORS, **SCALARS, "__builtin_inf": 0}
 
 
 class _ElementParser:
-    """Reads one text; knows of each part whether it is a real or a whole number."""
+    """Checks one text; it knows for each part whether it is a real or a whole number."""
 
     def __init__(self, row: Row, kind: str, text: str) -> None:
         self.row, self.text = row, text
@@ -162,7 +162,7 @@ class _ElementParser:
             raise self.mistake(f"{self.next!r} is left over", self.next)
 
     def choice(self) -> bool:
-        """A condition and two values, or one value: whether it is a real number."""
+        """Parse `a ? b : c` or a single value; return whether it is a real number."""
         self.depth += 1
         if self.depth > _DEEPEST:
             raise self.mistake("nested too deeply")
@@ -254,8 +254,10 @@ class _ElementParser:
 
 
 def _signature(name: str, *, typed: bool) -> tuple[int | None, bool]:
-    """How many arguments a function has, None where it is unknown; whether it is of real numbers.
-    With `typed`, a function for both real types, of the name without suffix.
+    """(number of arguments, whether the function is for real numbers); (None, True) if it is
+    unknown.
+
+    With `typed` it must exist for both real types; `name` lacks the suffix.
     """
     if name in _COUNTS:
         return _COUNTS[name], True
@@ -265,5 +267,5 @@ def _signature(name: str, *, typed: bool) -> tuple[int | None, bool]:
     result, _, given = text.partition(")")[0].partition("(")
     types = {word.split()[0] for word in given.split(",")}
     if name not in FUNCTIONS and (types != {"double"} or not result.startswith("double ")):
-        return None, True  # numbers of terms and tables are none of a stranger's business
+        return None, True  # users cannot call functions with numbers of terms or tables
     return given.count(",") + 1, not text.startswith("long long")

@@ -1,9 +1,9 @@
-"""Kernels of elements for large arrays: one pass over memory, shared by all cores.
+"""Elementwise kernels for large arrays: one pass over memory, shared by all cores.
 
-The C text of a row (column `c`), which compiled programs fuse, here becomes a loop of its own, with
-open sizes (`c_kernels/element_loops.py`). It is built in the background when an operator first
-meets a large array, kept on disk, and used from then on; until then, for small arrays, and for what
-no loop fits, the row's NumPy kernel computes, with the same results to rounding.
+The C text of a row (column `c`), which compiled programs fuse, here becomes a loop for arrays of
+any size (`c_kernels/element_loops.py`). The loop is built in the background when an operator first
+meets a large array, is kept on disk, and is used from then on. Until then, and for small arrays and
+arguments without a loop, the row's NumPy kernel computes; the results are the same up to rounding.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 
-FEW = 32  # elements from which a native call pays where each of them takes loops and branches
-_MOST_TEXTS = 6  # of one row and dtype: a text that depends on a number is not built for each
-_MOST_CALLS = 256  # kinds of calls that a row remembers
-_LARGE_OF_BYTES = 1 << 17  # elements of one byte, of which NumPy computes 64 at once
-COMPUTED = {"float16": "float32", "bfloat16": "float32"}  # where not in the dtype itself
-# of each kind of numbers: the types of those beside them
+FEW = 32  # elements from which a native call pays for expensive texts
+_MOST_TEXTS = 6  # loops of one row and dtype: none is built for each number that a text depends on
+_MOST_CALLS = 256  # calls by dtypes and arguments that a row remembers
+_LARGE_OF_BYTES = 1 << 17  # for dtypes of one byte: NumPy computes 64 of these at once
+COMPUTED = {"float16": "float32", "bfloat16": "float32"}  # dtypes that compute in another dtype
+# kind of numbers -> the types that its number arguments may have
 _NUMBERS = {
     "whole": (int, bool),
     "real": (int, float, bool),
@@ -57,12 +57,12 @@ _PARTS: dict[str, Callable[[Any], tuple[Any, ...]]] = {
 
 
 def has_text(row: Row) -> bool:
-    """Whether there is a text for one result, computed in the dtype of the operands."""
+    """Whether a row has a text for its single result, computed in the dtype of the operands."""
     return bool(row.promoted_tensors) and can_write(row)
 
 
 def can_write(row: Row) -> bool:
-    """Whether a row with a text can write over its first argument, which its result is like."""
+    """Whether a row has a text whose result may be written over its first argument."""
     returned = row.schema.returns
     return (
         bool({"real", "whole", "complex"} & row.c.keys())
@@ -74,12 +74,12 @@ def can_write(row: Row) -> bool:
 
 
 def pays_early(row: Row) -> bool:
-    """Whether an element takes loops and branches, so that native code pays for few of them."""
+    """Whether an element is so expensive that native code pays for a few elements."""
     return row.texts.get("native") == "early"
 
 
 class Large:
-    """A row's kernel for large arrays; called with the arguments of its NumPy kernel."""
+    """The kernel of a row for large arrays; it takes the arguments of the row's NumPy kernel."""
 
     def __init__(self, row: Row) -> None:
         self.row = row
@@ -88,12 +88,12 @@ class Large:
         self.others = [i for i, a in enumerate(arguments) if not a.type.is_tensor]
         self.names = row.schema.names
         promoted = row.promoted_tensors or tuple(a.name for a in row.schema.tensors)
-        self.promoted = frozenset(promoted)  # operands that are computed with, of one dtype
+        self.promoted = frozenset(promoted)  # operands with the common dtype
         self.known: dict[Any, tuple[ElementLoop, list[Any]] | None] = {}  # by dtypes, arguments
         self.loops: dict[tuple[str, ...], dict[str, ElementLoop]] = {}  # by dtypes, then by text
 
     def __call__(self, *values: Any, out: Array | None = None) -> Array | None:
-        """The result, in `out` if that is given; None where the NumPy kernel shall compute."""
+        """The result, in `out` if given; None if the NumPy kernel has to compute it."""
         arrays = [values[i] for i in self.tensors]
         others = [values[i] for i in self.others]
         kinds = [a if a is None else a.dtype.num for a in arrays]
@@ -108,7 +108,7 @@ class Large:
                 self.known.clear()
             plain = [v.item() if isinstance(v, np.generic) else v for v in values]
             found = self.known[key] = self._find(arrays, plain)
-        except TypeError:  # an argument without a hash: a list
+        except TypeError:  # an unhashable argument: a list
             return None
         if found is None:
             return None
@@ -123,7 +123,7 @@ class Large:
     def _find(
         self, arrays: Sequence[Any], values: Sequence[Any]
     ) -> tuple[ElementLoop, list[Any]] | None:
-        """The loop for such arguments, and the numbers among them."""
+        """(loop, its number arguments) for these arguments; None if no loop fits."""
         operands = self._operands(arrays)
         if operands is None:
             return None
@@ -144,7 +144,7 @@ class Large:
         return loops[text], numbers
 
     def _rounded(self, values: Sequence[Any], dtype: str) -> list[Any]:
-        """The arguments, with numbers beside halves as elements of these, as NumPy has them."""
+        """The arguments; next to half-precision arrays numbers are rounded, as in NumPy."""
         if dtype not in COMPUTED or self.row.has_wide_numbers:
             return [*values]
         promoted = {a.name for a in self.row.promoted}
@@ -154,7 +154,7 @@ class Large:
         ]
 
     def _operands(self, arrays: Sequence[Any]) -> dict[str, str] | None:
-        """The dtypes of the arrays: one for those that are computed with, and conditions."""
+        """The dtypes of the arrays by name: one for the operands, bool for others; else None."""
         names = [self.names[i] for i in self.tensors]
         given = {n: OF[a.dtype].name for n, a in zip(names, arrays, strict=True) if a is not None}
         computed = {d for n, d in given.items() if n in self.promoted}
@@ -164,7 +164,7 @@ class Large:
         return given if computed <= STORED.keys() else None
 
     def _numbers(self, values: Sequence[Any], kind: str) -> list[Any] | None:
-        """The arguments that are numbers, as C takes them; None where one is none."""
+        """The number arguments as C takes them; None if one is of another type."""
         known, found = _NUMBERS[kind], [values[i] for i in self.others]
         if any(type(v) not in known and v is not None and type(v) is not str for v in found):
             return None
@@ -173,7 +173,7 @@ class Large:
             return [_as_word(v) for v in numbers]
         try:
             return [float(part) for v in numbers for part in _PARTS[kind](v)]
-        except OverflowError:  # a whole number beyond float64: the NumPy kernel says so
+        except OverflowError:  # a whole number beyond float64: the NumPy kernel raises
             return None
 
     def _loop(self, text: str, operands: dict[str, str], dtype: str) -> ElementLoop:
@@ -184,7 +184,7 @@ class Large:
         return loop_of(text, operands, others, result)
 
     def sources(self) -> Iterator[str]:
-        """The sources for both types, where all numbers have defaults."""
+        """The C sources for both real types, if all number arguments have defaults."""
         arguments = self.row.schema.arguments
         if "real" not in self.row.c or not all(arguments[i].has_default for i in self.others):
             return
@@ -205,14 +205,14 @@ class Large:
 
 
 def _as_word(number: Any) -> int:
-    """A whole number modulo 2⁶⁴, as a word with a sign."""
+    """A whole number modulo 2⁶⁴, as a signed word."""
     return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def loop_of(
     text: str, operands: dict[str, str], numbers: Sequence[str], result: str
 ) -> ElementLoop:
-    """The loop of a text in the language of the column `c`, with names marked: `{self} + 1`."""
+    """The loop of a text of the column `c` with marked names: `{self} + 1`."""
     computed = next((d for d in operands.values() if d != "bool"), result)
     suffix = suffix_of(STORED[computed][1])
     plain = text.replace("{@}", suffix)
@@ -226,7 +226,7 @@ _ONE_CALL = re.compile(r"\(?(\w+)({@}\((?:[^()]|\({\w+}\))*\))\)?")
 
 
 def _common(text: str, suffix: str) -> tuple[str, str]:
-    """The text for all but rare elements, and the condition that one is rare; or nothing."""
+    """(text for all but rare elements, condition for a rare element), or two empty texts."""
     call = _ONE_CALL.fullmatch(text)
     names = functions.COMMON.get(call[1], ()) if call is not None else ()
     if call is None or not names or names[0] + suffix not in functions.FUNCTIONS:
@@ -236,7 +236,7 @@ def _common(text: str, suffix: str) -> tuple[str, str]:
 
 
 def _overlap(arrays: Sequence[Array], out: Array) -> bool:
-    """Whether writing an element may change another one that is still to be read."""
+    """Whether writing an element may change one that is still to be read."""
     return any(
         a is not out
         and np.may_share_memory(a, out)

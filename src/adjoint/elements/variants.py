@@ -1,8 +1,8 @@
-"""C texts that depend on arguments which are known beforehand: a power, a mode, a bound.
+"""C texts that depend on arguments known beforehand: a power, a mode, a bound.
 
-A row names such a function in its column `c`, `variants.power`. It takes the arguments of a node
-and the dtype that the node computes in, and returns a text in the language of the column
-(`texts.py`), or None where only the eager kernel can answer, or refuse.
+A row names such a function in its column `c`: `variants.power`. The function takes the arguments of
+a node and the dtype in which it computes. It returns a text in the language of the column
+(`language.py`), or None if only the eager kernel can compute, or refuse, the call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from adjoint.elements.functions import INVERSE_POWERS, MISH_DERIVATIVES, POLYGAM
 
 Arguments = Mapping[str, Any]
 
-_MOST_TERMS = 10_000  # of polygamma's sums
+_MOST_TERMS = 10_000  # most terms of polygamma's sums
 _MOST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
 
 
@@ -28,7 +28,7 @@ _MOST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
 
 
 def plus(given: Arguments, dtype: str) -> str:
-    """A tensor and alpha * other: two numbers, multiplied before they are rounded."""
+    """self + alpha * other; two numbers are multiplied before they are rounded."""
     if given["alpha"] == 1:
         return "self + other"
     return f"self + {literal(given['alpha'] * given['other'], C_TYPES[dtype])}"
@@ -57,20 +57,20 @@ def power(given: Arguments, dtype: str) -> str | None:
     exponent = given["exponent"]
     if dtype not in REAL:
         if not isinstance(exponent, int) or exponent < 0:
-            return None  # NumPy refuses negative powers
+            return None  # NumPy refuses negative powers of whole numbers
         return _product(exponent) if 0 < exponent <= 4 else "ad_power(self, exponent)"
     if not isinstance(exponent, (int, float)):
         return None
     if abs(exponent) in (1, 2, 3, 4):
         product = _product(int(abs(exponent)))
-        # inverses first: a product would leave the range of numbers before its inverse does
+        # inverses first, as the product overflows before its inverse underflows
         return product if exponent > 0 else product.replace("self", "(1 / self)")
     roots = {0: "1", 0.5: "sqrt@(self)"}
     return roots.get(exponent, "pow@(self, exponent)")
 
 
 def power_derivative(given: Arguments, dtype: str) -> str | None:
-    """A factor between two halves of a power; beside it the digits that rounding p - n loses."""
+    """A factor between two halves of a power, with the digits that rounding of p - n loses."""
     n, exponent = given["n"], given["exponent"]
     if dtype not in REAL or not 0 <= n <= MOST:
         return None
@@ -88,7 +88,7 @@ def over_power(given: Arguments, dtype: str) -> str | None:
 
 
 def complex_power(given: Arguments, dtype: str) -> str:
-    """Squares, roots and inverses without cpow(), as NumPy has them."""
+    """Squares, roots and inverses without cpow(), as in NumPy."""
     ways = {
         1: "self",
         2: "ad_times@(self, self)",
@@ -121,14 +121,15 @@ def quotient(given: Arguments, dtype: str) -> str | None:
 
 
 def _divisor(given: Arguments, dtype: str) -> int:
-    """The divisor of whole numbers, if it is known; 0 is an error."""
+    """The divisor of whole numbers if it is known, else 0; division by 0 is an error."""
     divisor = given["other"]
     return wrapped(divisor, C_TYPES[dtype]) if isinstance(divisor, int) else 0
 
 
 def _by(divisor: int, usual: str, by_minus_one: str) -> str | None:
-    """A division of whole numbers. By -1 the least number has no quotient: processors stop there,
-    though 0 - x wraps around.
+    """A division of whole numbers.
+
+    The least number divided by -1 overflows, which stops the program; 0 - x wraps around.
     """
     if divisor == 0:
         return None
@@ -137,7 +138,7 @@ def _by(divisor: int, usual: str, by_minus_one: str) -> str | None:
 
 def whole_quotient(given: Arguments, dtype: str) -> str | None:
     divisor = _divisor(given, dtype)
-    sign = "<" if divisor > 0 else ">"  # of a remainder that was rounded the other way
+    sign = "<" if divisor > 0 else ">"  # the sign of a remainder to be corrected
     return _by(divisor, f"(self / other - (self % other {sign} 0))", "-self")
 
 
@@ -152,13 +153,13 @@ def whole_fmod(given: Arguments, dtype: str) -> str | None:
 
 
 def shift_left(given: Arguments, dtype: str) -> str:
-    """By as many bits as there are, or more, nothing is left."""
+    """Shifts by the width of the type, or more, give 0."""
     bits = BITS[C_TYPES[dtype]]
     return f"((other >= 0) & (other < {bits}) ? self << (other & {bits - 1}) : 0)"
 
 
 def shift_right(given: Arguments, dtype: str) -> str:
-    """By as many bits as there are, or more, nothing is left but the sign."""
+    """Shifts by the width of the type, or more, leave the sign only."""
     bits = BITS[C_TYPES[dtype]]
     inside = f"(other >= 0) & (other < {bits})"
     if dtype == "uint8":
@@ -182,13 +183,13 @@ def rounded(given: Arguments, dtype: str) -> str | None:
 
 
 def clamp(given: Arguments, dtype: str) -> str | None:
-    """max first, then min; NaN is kept, and wins where it is a bound."""
+    """The lower bound first, then the upper one; NaN in values and bounds is kept."""
     low, high = given.get("min"), given.get("max")
     if any(isinstance(b, float) and math.isnan(b) for b in (low, high)) or low is high is None:
         return None
     if dtype not in REAL and any(isinstance(b, float) for b in (low, high)):
         return None
-    if isinstance(low, (int, float)) or low is None:  # bounds that are numbers
+    if isinstance(low, (int, float)) or low is None:  # lower bound is a number or absent
         text = "self" if low is None else "(self < min ? min : self)"
         if high is None:
             return text
@@ -218,7 +219,7 @@ def finite(given: Arguments, dtype: str) -> str:
     numbers = [default if given[k] is None else given[k] for k, default in defaults.items()]
     for_nan, above, below = (literal(number, C_TYPES[dtype]) for number in numbers)
     if numbers[0] == 0 and all(abs(number) <= most for number in numbers):
-        # sums of products with truths take fewer steps than choices within choices
+        # sums of products with comparisons take fewer steps than nested choices
         other = f"((self > 0) * {above} + (self < 0) * {below})"
     else:
         other = f"(self > 0 ? {above} : self < 0 ? {below} : {for_nan})"
@@ -275,7 +276,7 @@ def gelu_gate(given: Arguments, dtype: str) -> str:
 
 
 def softplus(given: Arguments, dtype: str) -> str:
-    """Of a product that is exact, or of one of which all digits count."""
+    """softplus of an exact product, or of a product computed with all its digits."""
     if _is_exact_factor(given["beta"]):
         near = "ad_softplus@(self * beta)"
     else:
@@ -296,12 +297,12 @@ def logistic(given: Arguments, dtype: str) -> str:
 
 
 def _is_exact_factor(number: float) -> bool:
-    """Whether products with it need no rounding: a power of two."""
+    """Whether multiplication by a number is exact: a power of two."""
     return math.frexp(number)[0] in (0.5, -0.5)
 
 
 def softshrink(given: Arguments, dtype: str) -> str | None:
-    ordinary = 0 <= given["lambd"] <= 65504  # of others the kernel says whether they can be
+    ordinary = 0 <= given["lambd"] <= 65504  # the kernel checks other values
     return "self - ad_bend@(self, lambd)" if ordinary else None
 
 
@@ -323,7 +324,7 @@ def logit_slope(given: Arguments, dtype: str) -> str:
 
 
 def exponential_derivative(given: Arguments, dtype: str) -> str | None:
-    """log(b)ⁿ between two halves of the power."""
+    """log(b)ⁿ · bˣ, with the power as two factors, so that no part overflows early."""
     base, n = float(given["base"]), given["n"]
     if dtype not in REAL or not base > 0 or not 0 <= n <= MOST:
         return None
@@ -365,8 +366,8 @@ def polygamma(given: Arguments, dtype: str) -> str | None:
 
 
 def _at_order(call: str, *orders: int) -> str | None:
-    """A call of a function with the orders of a derivative; None where the kernel refuses them, or
-    where they are beyond the tables of our C functions.
+    """A call of a C function with the orders of a derivative; None for orders that the kernel
+    refuses or that are beyond the functions' tables.
     """
     fits = min(orders) >= 0 and max(orders) <= MOST - 1
     return f"{call}, {', '.join(map(str, orders))})" if fits else None
@@ -443,9 +444,7 @@ def bessel_y_derivative(given: Arguments, dtype: str) -> str | None:
 
 
 def _bessel_slope(kind: str, given: Arguments) -> str | None:
-    """J or Y of order 0 or 1, and their slopes, by the C library, which is quicker:
-    C₀' = -C₁, C₁' = C₀ - C₁/x.
-    """
+    """J or Y of order 0 or 1, or its slope, by the C library: C₀' = -C₁, C₁' = C₀ - C₁/x."""
     known = {(0, 0): "ad_{}0", (0, 1): "-ad_{}1", (1, 0): "ad_{}1", (1, 1): "ad_{}1_slope"}
     name = known.get((given["order"], given["n"]))
     return name and f"{name.format(kind)}(self)"
@@ -511,7 +510,7 @@ _KINDS = (
 
 
 def polynomial(given: Arguments, dtype: str) -> str | None:
-    """A derivative of a polynomial."""
+    """A derivative of an orthogonal polynomial."""
     if given["kind"] not in _KINDS:
         return None
     return _at_order("ad_polynomial(x, n", _KINDS.index(given["kind"]), given["k"])

@@ -71,14 +71,14 @@ def c(
 
 
 def _without_routine(node: Node, is_part: bool) -> Callable[..., Any] | None:
-    """An operator in terms of smaller ones, where only a routine of ours computes it whole."""
+    """The decomposition of an operator that would be computed by a routine of our own."""
     found = define(node) if node.op.row.decompose else None
     is_ours = isinstance(found, RoutineDefinition) and found.ours is not None
     return binding.decomposition(node.op.row) if is_ours else None
 
 
 class _SourceWriter:
-    """Writes the two files of one program."""
+    """Writes the source and the header of one program."""
 
     def __init__(self, program: Code, name: str) -> None:
         self.program, self.name = program, name
@@ -94,7 +94,7 @@ class _SourceWriter:
         self.used = sorted(program.plan.routines())
 
     def _given(self) -> dict[Value, str]:
-        """Which output the memory of each result is."""
+        """The output whose memory each result uses."""
         found: dict[Value, str] = {}
         for (name, output), operand in zip(self.outputs, self.program.plan.outputs, strict=True):
             if not isinstance(operand, Operand) or operand.value not in self.program.made:

@@ -1,4 +1,4 @@
-"""Functions of NumPy that exported expressions call; each is copied to a file where it is used."""
+"""NumPy functions that exported expressions call; each is copied to the files that use it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Nodes as NumPy text: names and numbers, casts, and kernels that are NumPy expressions already.
+"""Nodes as NumPy text: names, numbers, casts, and kernels that are NumPy expressions.
 
-An operator whose kernel is a NumPy function, or an expression with one, is written from its row;
-the dtypes, which are known in a graph, decide the branches of the expression. `renderers` has the
-others.
+An operator whose kernel is a NumPy function, or an expression with one, is written from its row.
+The dtypes, which a graph knows, decide the branches of the expression. `renderers` has the text of
+other operators.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ExportError(AdjointError, NotImplementedError):
 
 
 class Scope:
-    """The arguments of a node by name, as text, with what is known of them."""
+    """The arguments of a node as text, by name, with their types."""
 
     def __init__(self, node: Node, name_of: Callable[[Value], str]) -> None:
         self.node = node
@@ -36,7 +36,7 @@ class Scope:
         self.name_of = name_of
 
     def __call__(self, name: str) -> str:
-        """An argument as text."""
+        """The text of an argument."""
         return self.text(self.values[name])
 
     def text(self, value: Any) -> str:
@@ -59,7 +59,7 @@ class Scope:
 
 
 def number_text(value: Any) -> str:
-    """A number as Python text; infinities too."""
+    """The Python text of a number, also of an infinity."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"{MODULE}.nan" if math.isnan(value) else f"{'-' if value < 0 else ''}{MODULE}.inf"
     if isinstance(value, DType):
@@ -70,7 +70,7 @@ def number_text(value: Any) -> str:
 
 
 def dtype_text(dtype: DType) -> str:
-    """np.float32."""
+    """The text of a dtype: np.float32."""
     if dtype.name == "bfloat16":
         raise ExportError("NumPy has no bfloat16; convert to float32 before tracing")
     return f"{MODULE}.bool_" if dtype.name == "bool" else f"{MODULE}.{dtype.name}"
@@ -80,12 +80,12 @@ def dtype_text(dtype: DType) -> str:
 
 
 def cast(text: str, have: DType, wanted: DType) -> str:
-    """An array in the dtype wanted."""
+    """An array converted to a dtype."""
     return text if have is wanted else f"{text}.astype({dtype_text(wanted)})"
 
 
 def promoted(s: Scope, name: str) -> str:
-    """An argument in the common dtype of its operator."""
+    """An argument converted to the common dtype of its operator."""
     value = s.values[name]
     common = computes_in(s.node)
     if (
@@ -98,7 +98,7 @@ def promoted(s: Scope, name: str) -> str:
 
 
 class _Known:
-    """A tensor of which an expression asks the dtype or the number of dimensions."""
+    """A tensor whose dtype or number of dimensions an expression asks for."""
 
     def __init__(self, dtype: Any, shape: tuple[int, ...]) -> None:
         self.dtype = dtype
@@ -106,7 +106,7 @@ class _Known:
 
 
 class _Fill(ast.NodeTransformer):
-    """Put arguments in place of names, and take the branch that the dtypes decide."""
+    """Replaces names by arguments, and takes the branch that the dtypes decide."""
 
     def __init__(self, s: Scope) -> None:
         self.s = s
@@ -124,7 +124,7 @@ class _Fill(ast.NodeTransformer):
                 {"__builtins__": {}},
                 self.known,
             )
-        except Exception as error:  # it asks for more than dtypes and numbers
+        except Exception as error:  # the test needs more than dtypes and numbers
             raise ExportError(f"its kernel chooses by {ast.unparse(node.test)}") from error
         return self.visit(node.body if test else node.orelse)
 
@@ -142,7 +142,7 @@ class _Fill(ast.NodeTransformer):
         raise ExportError(f"its kernel uses {node.id}")
 
 
-# NumPy's functions that Python has signs for.
+# NumPy functions for which Python has operators
 _SIGNS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "equal": "==", "not_equal": "!=",
     "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
@@ -151,7 +151,7 @@ _SIGNS = {
 
 
 def from_row(s: Scope) -> str | None:
-    """The column `numpy` of a row as text, or its kernel; None if that is a function of ours."""
+    """The text of a row's column `numpy` or of its kernel; None if that is a function of ours."""
     row: Row = s.node.op.row
     column = "numpy" if "numpy" in row.texts else "kernel"
     text = row.texts.get(column, "")

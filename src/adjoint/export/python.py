@@ -1,8 +1,8 @@
-"""A graph as a Python file that needs NumPy alone.
+"""A graph as a Python file that needs only NumPy.
 
-The graph is decomposed as far as needed, and each operator written as a NumPy expression: from the
-facts and the column `numpy` of its row, from its kernel where that is NumPy's, or by copying the
-source of its kernel where that stands on its own. What is none of these is refused by name.
+The graph is decomposed as far as needed, and each operator becomes a NumPy expression: from the
+facts and the column `numpy` of its row, from a kernel that is NumPy's, or by a copy of the source
+of a kernel that stands alone. Any other operator is refused by name.
 """
 
 from __future__ import annotations
@@ -80,14 +80,14 @@ def python(graph: Graph, name: str | None = None) -> str:
 
 
 def _has_text(op: Operator) -> bool:
-    """Whether an operator is written as it is, without being decomposed."""
+    """Whether an operator has a text, so that it is not decomposed."""
     row = op.row
     direct = "xp." in row.kernel and "pointwise." not in row.kernel and row.archetype.promotes
     return "numpy" in row.texts or renderers.is_told(row) or direct
 
 
 def _rendered(s: Scope) -> str | None:
-    """The text by a function that the row names, or by the facts that it tells."""
+    """The text of a node by the renderer that its row names, or by the facts of the row."""
     family, _, function = s.node.op.row.texts.get("numpy", "").partition(".")
     if family == "renderers":
         return getattr(renderers, function)(s)
@@ -99,7 +99,7 @@ def _is_alias(row: Row) -> bool:
 
 
 def _without_aliases(graph: Graph) -> Graph:
-    """y = x.detach(); z = f(y)  ->  z = f(x): arrays have no history."""
+    """y = x.detach(); z = f(y) -> z = f(x), since arrays have no history."""
     for node in graph.nodes:
         for inner in node.graphs.values():
             _without_aliases(inner)
@@ -109,12 +109,12 @@ def _without_aliases(graph: Graph) -> Graph:
 
 
 class _File:
-    """The parts of one file."""
+    """The parts of a file in the making."""
 
     def __init__(self, graph: Graph, name: str) -> None:
         self.graph = graph
         self.name = name
-        self.helpers: dict[str, str] = {}  # by name, in the order needed
+        self.helpers: dict[str, str] = {}  # name -> source, in the order of need
         self.modules: dict[str, str] = {"np": "import numpy as np"}
         self.taken = {*_TAKEN, name}
 
@@ -124,9 +124,7 @@ class _File:
 
     def text(self) -> str:
         main = self.function(self.graph, self.name, outermost=True)
-        if set(self.helpers) & _names(
-            self.graph
-        ):  # a value has the name of a function that was copied
+        if set(self.helpers) & _names(self.graph):  # a value has the name of a copied function
             self.taken |= set(self.helpers)
             main = self.function(self.graph, self.name, outermost=True)
         imports = sorted(self.modules.values(), key=lambda line: ("numpy" in line, line))
@@ -157,7 +155,7 @@ class _File:
         return lines + [f"    {line}" for line in body]
 
     def documented(self, graph: Graph) -> list[str]:
-        """A docstring with what the arguments are."""
+        """A docstring that describes the arguments."""
         paths = graph.signature.names or tuple(v.name for v in graph.inputs)
         pairs = zip(graph.inputs, paths, strict=True)
         shown = [
@@ -195,7 +193,7 @@ class _File:
         return text
 
     def computed(self, node: Node) -> str | None:
-        """The value of an operator that takes no tensors: a window, a range."""
+        """The value of an operator without tensor arguments: a window, a range."""
         if any(True for _ in node.inputs()) or len(node.outputs) != 1:
             return None
         return self.constant(node.op.call(list(node.args)))
@@ -244,7 +242,7 @@ class _File:
     # -- kernels that are functions ------------------------------------------------------------
 
     def copied(self, scope: Scope) -> str:
-        """A call of a kernel whose source goes into the file."""
+        """A call of a kernel whose source is copied to the file."""
         row = scope.node.op.row
         if not row.kernel:
             raise ExportError("it has no kernel")
@@ -256,7 +254,7 @@ class _File:
         return f"{name}({', '.join(texts)})"
 
     def include(self, function: Any, pending: dict[str, Any]) -> str:
-        """Add the source of a function, after what it uses; return its name in the file."""
+        """Add the source of a function after those it uses; return its name in the file."""
         if not isinstance(function, FunctionType) or function.__closure__:
             raise ExportError(
                 f"its kernel {getattr(function, '__name__', function)!r} is not a plain function"
@@ -272,7 +270,7 @@ class _File:
         return name
 
     def need(self, name: str, value: Any, pending: dict[str, Any]) -> None:
-        """Provide a global that a copied function uses."""
+        """Add a global that a copied function uses."""
         if isinstance(value, ModuleType):
             if value.__name__.split(".")[0] not in (
                 "numpy",
@@ -302,7 +300,7 @@ class _File:
             raise ExportError(f"its kernel uses {name}")
 
 
-# NumPy's way of functions that let native code work or know bfloat16, under the name in the kernel
+# NumPy versions of kernels' helpers that use native code or know bfloat16
 _PLAIN: dict[Any, str] = {
     copies.copied: 'def {0}(array, order="C"):\n    return array.copy(order)',
     copies.write: "def {0}(to, source):\n    to[...] = source",

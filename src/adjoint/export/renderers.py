@@ -1,9 +1,9 @@
-"""Operators as NumPy text where an expression in the row is not enough.
+"""Operators as NumPy text, where an expression in the row is not enough.
 
-Shapes and dtypes are known in a graph, so a view is a `reshape` to what comes out, and a cast is
-written only where one is needed. `from_facts` writes what the facts of a row tell (`fills`,
-`moves`, `reduces`, …); a row's column `numpy` may name one of the other functions:
-`numpy: renderers.cat`.
+Shapes and dtypes are known in a graph, so a view is a `reshape` to the result's shape, and casts
+are written only where needed. `from_facts` writes operators whose facts suffice (`fills`, `moves`,
+`reduces`, …). The column `numpy` of a row may name another function of this file: `numpy:
+renderers.cat`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from adjoint.table.rows import Row
 
 
 def is_told(row: Row) -> bool:
-    """Whether the facts of a row say enough to write it."""
+    """Whether the facts of a row suffice to write it."""
     moved = row.schema.is_view and (row.keeps_order or row.moves == "nothing")
     return bool(row.fills or row.reduces or row.accumulates or moved or row.is_product)
 
 
 def from_facts(s: Scope) -> str | None:
-    """The text of an operator whose row tells what it does; None where it does not."""
+    """The text of an operator from the facts of its row; None if they do not suffice."""
     row = s.node.op.row
     if row.fills:
         return _filled(s)
@@ -53,7 +53,7 @@ def _first(s: Scope) -> str:
 
 
 def _axes(s: Scope) -> Any:
-    """The dimensions of a reduction, None for all."""
+    """The dimensions of a reduction; None for all."""
     dim, ndim = s.values["dim"], len(s.type("self").shape)
     if dim is None or dim == ():
         return None
@@ -82,7 +82,7 @@ def _accumulated(s: Scope) -> str:
 
 
 def _place(s: Scope, dim: int, item: str) -> str:
-    """x[:, :, item]."""
+    """The text of an index along a dimension: x[:, :, item]."""
     return ", ".join([":"] * dim + [item])
 
 

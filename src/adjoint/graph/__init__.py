@@ -32,7 +32,7 @@ __all__ = [
     "verify",
 ]
 
-# The record (ir) knows nothing of what is done with it; here it gets its methods.
+# ir.py knows nothing of the modules that work on graphs; here a graph gets their methods.
 _ir.Graph.__call__ = _interpret.run  # type: ignore[method-assign]
 _ir.Graph.__str__ = _ir.Graph.python = _printing.python  # type: ignore[method-assign, attr-defined]
 _ir.Graph.__repr__ = _printing.summary  # type: ignore[method-assign]

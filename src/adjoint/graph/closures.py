@@ -64,7 +64,7 @@ def make_graph(fun: Callable[..., Any], *, return_shape: bool = False) -> Callab
 
 
 class OnLists:
-    """A function of trees as one of lists of tensors; knows the structure that it returned last."""
+    """A function of trees as one of lists of tensors; it knows its last result's structure."""
 
     def __init__(self, what: str, fun: Callable[..., Any], structure: TreeDef) -> None:
         self.what, self.fun, self.structure = what, fun, structure
@@ -77,12 +77,12 @@ class OnLists:
 
 
 def stage_function(function: Callable[[Flat], Flat], examples: Sequence[Any]) -> tuple[Graph, Flat]:
-    """The graph of a function of tensors like the examples, and the tensors that it closes over.
+    """(graph of a function of tensors like the examples, tensors that it closes over).
 
-    Those are the graph's last inputs.
+    The tensors that it closes over are the graph's last inputs.
     """
     types = [Type(tuple(t.shape), t.dtype, t.dtype.is_differentiable) for t in examples]
-    with enable_grad():  # so that a no_grad() inside is written down
+    with enable_grad():  # a no_grad() inside the function is traced, too
         return stage(lambda *values: function(list(values)), types)
 
 
@@ -115,7 +115,7 @@ def closure_convert(
 
 
 def _examples(args: tuple[Any, ...]) -> tuple[list[Any], TreeDef]:
-    """Tensors and shapes that stand for tensors, and the structure that they stand in."""
+    """The arguments as tensors, or as shapes that stand for tensors, and their structure."""
     leaves, structure = pytrees.flatten(args, lambda v: isinstance(v, ShapeDtype))
     return [v if isinstance(v, ShapeDtype) else as_tensor(v) for v in leaves], structure
 
@@ -152,5 +152,5 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[..., An
 
 
 def conj(tensor: Any) -> Any:
-    """The conjugate; a real tensor as it is."""
+    """The conjugate of a complex tensor; a real tensor unchanged."""
     return tensor.conj() if tensor.is_complex() else tensor

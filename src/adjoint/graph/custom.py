@@ -1,9 +1,8 @@
-"""Functions with a derivative of their own, in a graph: one node that keeps the rule.
+"""Functions with derivative rules of their own, in a graph: one node that keeps the rule.
 
-The node holds the graph of what the function computes, for printing and for compilers, and runs the
-function itself, so that every transform of the graph still finds its rule. A function that uses
-traced tensors other than its arguments cannot be run again outside the trace; its operators are
-then traced one by one.
+The node has the graph of the function's result, for printing and for compilers. It runs the
+function itself, so that every transform of the graph finds the rule. A function that uses traced
+tensors other than its arguments cannot run outside the trace; its operators are traced one by one.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from adjoint.ops import streams
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 
-FORWARD = "forward"  # the name of the graph in the node
-_TENSOR = object()  # stands for an argument that is a tensor
+FORWARD = "forward"  # the name of the node's graph
+_TENSOR = object()  # stands for a tensor among the arguments
 
 
 def is_custom(node: Node) -> bool:
-    """Whether a node is a function with a rule of its own."""
+    """Whether a node is a function with a derivative rule of its own."""
     return isinstance(node.op, Region) and FORWARD in node.graphs
 
 
 def traced(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """Add the node of `function.apply(*args)`; return its results."""
+    """Add a node for `function.apply(*args)`; return the results."""
     tensors = [a for a in args if isinstance(a, Tensor)]
     graph, returned = _forward(level, function, args, keywords)
     if graph is None:
@@ -62,14 +61,14 @@ def _listed(output: Any) -> list[Any]:
 
 
 class _ReturnedTensors:
-    """The result of a function, with places for its tensors."""
+    """The structure of a function's result, with places for its tensors."""
 
     def __init__(self, output: Any, context: FunctionContext) -> None:
         self.kind = type(output) if isinstance(output, (tuple, list)) else None
         listed = _listed(output)
         self.rest = [_TENSOR if isinstance(o, Tensor) else o for o in listed]
         marked = context.non_differentiable
-        self.constant = [  # of each tensor: whether it is marked as without a derivative
+        self.constant = [  # for each tensor, whether it is marked as non-differentiable
             any(o is m for m in marked) for o in listed if isinstance(o, Tensor)
         ]
 
@@ -90,7 +89,7 @@ def _run_forward(
 def _forward(
     level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 ) -> tuple[Graph | None, Any]:
-    """The graph of a function (None if it is not closed), and its result."""
+    """(graph of a function, its result); (None, None) if it uses other tensors of the trace."""
     with level.another() as inner, no_grad():
         inner.graph.signature.name = function.__name__
         lifted = [

@@ -1,7 +1,7 @@
-"""Calls in a graph that do not depend on the default dtype of whoever runs it.
+"""Make calls in a graph independent of the default dtype at the time when the graph runs.
 
-Without a floating point argument an operator asks for the default: `ad.rand(3)`, `x / 2` of whole
-numbers, `ad.where(mask, 0.5, 1.5)`. A trace writes the dtype down: as the argument `dtype`, by a
+Without a floating-point argument an operator uses the default dtype: `ad.rand(3)`, `x / 2` of whole
+numbers, `ad.where(mask, 0.5, 1.5)`. A trace makes the dtype explicit, by the argument `dtype`, by a
 conversion of the tensors, or by the operator's decomposition.
 """
 
@@ -20,9 +20,9 @@ Arguments = tuple[Any, ...]
 
 
 def explicit(level: Any, op: Operator, args: Arguments, wanted: Any) -> Arguments | None:
-    """The arguments of the same call, whose result has the same dtype under every default.
+    """The arguments of an equal call with the same result dtype under every default.
 
-    None if they cannot say it, and the operator's decomposition can.
+    None if no arguments achieve that, and the operator's decomposition can.
     """
     if any(v.dtype.is_differentiable for v in values_in(args)):
         return args
@@ -36,11 +36,11 @@ def explicit(level: Any, op: Operator, args: Arguments, wanted: Any) -> Argument
 
 
 def _is_fixed(level: Any, op: Operator, args: Arguments, wanted: Any) -> bool:
-    """Whether the results have the wanted types under another default, too."""
+    """Whether the results also have the wanted types under another default dtype."""
     with default_dtype(float64 if DEFAULT.dtype is float32 else float32):
         try:
             return level.types.of(op, args) == wanted
-        except AdjointError:  # a change that the operator does not take
+        except AdjointError:  # the operator does not take the changed arguments
             return False
 
 
@@ -53,7 +53,7 @@ def _with_dtype(level: Any, op: Operator, args: Arguments, wanted: DType) -> Arg
 
 
 def _converted(lowest: int) -> Callable[..., Arguments]:
-    """Convert the tensors of a category from `lowest` on: masks only where that is needed."""
+    """A change that converts the tensors whose category is at least `lowest`."""
 
     def change(level: Any, op: Operator, args: Arguments, wanted: DType) -> Arguments:
         def converted(value: Value) -> Value:

@@ -1,10 +1,10 @@
-"""Differentiating graphs: a graph in, a pair of graphs out.
+"""Differentiate graphs: a graph in, a pair of graphs out.
 
-`differentiate` is a trace of the graph's pullback: the interpreter runs the graph on a level of
-reverse mode, and a gradient comes in for each output. Forward and backward stand in one joint graph
-then, which `partition` cuts in two: `f` computes the outputs and what the backward needs, `df` the
-gradients. The engine tells which node of the tape it passes, so that each node of the backward
-knows its *linear block*, the operator that it belongs to. `jvp` is a trace of the pushforward.
+`differentiate` traces the graph's pullback: the interpreter runs the graph on a level of reverse
+mode, and a gradient comes in for each output. Forward and backward are then one joint graph, which
+`partition` cuts in two: `f` computes the outputs and the values that the backward needs, `df` the
+gradients. The engine reports each node of the tape that it passes, so each node of the backward
+knows its *linear block*, the operator to which it belongs. `jvp` traces the pushforward.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Gradient:
     input_grads: tuple[int, ...]
 
     def specialised(self, absent: tuple[int, ...]) -> Graph:
-        """`df` without the gradients at these positions, which are zero; kept for the next time."""
+        """`df` without the gradients at these positions, which are zero; remembered."""
         known = _specialised(self)
         if absent not in known:
             gradients = range(len(self.output_grads))
@@ -70,7 +70,7 @@ class Gradient:
         return known[absent]
 
     def run(self, *inputs: Any) -> tuple[list[Any], list[Any]]:
-        """Run `f`: the real outputs, and what `pull` needs."""
+        """Run `f`; return the real outputs, and the values for `pull`."""
         outputs = run_flat(self.f, list(inputs))
         captured = [inputs[i] for i in self.captured_inputs] + [
             outputs[i] for i in self.captured_outputs
@@ -78,7 +78,7 @@ class Gradient:
         return outputs[: self.real_outputs], captured
 
     def pull(self, captured: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
-        """Run `df` on a gradient for each real output; return one for each input. None is zero."""
+        """Run `df` on a gradient for each real output; return each input's. None is zero."""
         if len(grads) != self.real_outputs:
             raise ArgumentError(f"pull: {len(grads)} gradients for {self.real_outputs} outputs")
         given = [grads[i] if i < self.real_outputs else None for i in self.output_grads]
@@ -94,7 +94,7 @@ class Gradient:
 
 @remembered
 def _specialised(pair: Gradient) -> dict[tuple[int, ...], Graph]:
-    """The backwards of a pair, by the gradients that they do without."""
+    """The backward graphs of a pair, by the positions of absent gradients."""
     return {(): pair.df}
 
 
@@ -106,21 +106,21 @@ class _Retrace(TraceLevel):
         self.source = graph
         self.inputs = [self.input(v, v.name) for v in graph.inputs]
         for node in graph.nodes:
-            if isinstance(node.op, Constant):  # as it is: a trace would copy its array
+            if isinstance(node.op, Constant):  # a trace would copy its array
                 made = self.graph.add(node.op, (), (node.output.type,)).output
                 self.constants[id(node.op.tensor)] = (node.op.tensor, made)
 
     def input(self, like: Any, name: str) -> Tensor:
-        """A further input, of the shape and dtype of a value or tensor."""
+        """A new input with the shape and dtype of a value or tensor."""
         return self.lift(self.graph.add_input(Type(tuple(like.shape), like.dtype), name))
 
     def output(self, result: Any) -> Any:
-        """A result as an output of the graph; numbers and None as they are."""
+        """A result as an output of the graph; numbers and None are unchanged."""
         return self.value(result) if isinstance(result, Tensor) else result
 
 
 class _TraceTape(GradLevel):
-    """Reverse mode that knows the values of a trace which it has passed, and their edges."""
+    """A reverse-mode level that notes the edge of each value of the trace that it has seen."""
 
     halved = True
 
@@ -128,7 +128,7 @@ class _TraceTape(GradLevel):
         super().__init__()
         self.trace = trace
         self.edges: dict[Value, GradientEdge | None] = {}
-        self.fresh: list[Tensor] = []  # tensors that were made since the last look
+        self.fresh: list[Tensor] = []  # tensors made since the last look
 
     def lift(self, value: Any, edge: Any = None) -> Tensor:
         made = super().lift(value, edge)
@@ -136,7 +136,7 @@ class _TraceTape(GradLevel):
         return made
 
     def look(self) -> None:
-        """Note the edges of what was made, which has got them by now, and let go of it."""
+        """Note the edges of the tensors made since the last look, and let go of the tensors."""
         for tensor in self.fresh:
             if self.trace.owns(tensor.value):
                 value = tensor.value.value
@@ -148,20 +148,20 @@ class _TraceTape(GradLevel):
 
 
 class _Joint(_Retrace):
-    """The forward and the backward of a graph in one graph."""
+    """The forward and the backward of a graph as one graph."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, graph.signature.name)
-        self.grads: list[Tensor] = []  # inputs too: the gradient that comes in at each root
-        self.nodes: list[Node] = []  # of the source, as they run
-        self.starts: list[int] = []  # how far the tape's numbers had come when each of them ran
-        self.block: Block | None = None  # of the nodes that are traced now
-        self.marked: Node | None = None  # the last node before them
+        self.grads: list[Tensor] = []  # also inputs: the gradients that come in at the roots
+        self.nodes: list[Node] = []  # of the source, in the order in which they run
+        self.starts: list[int] = []  # the tape's next sequence number when each of them ran
+        self.block: Block | None = None  # of the nodes traced now
+        self.marked: Node | None = None  # the last node that has a block
         # nodes that print or draw, of forward and of backward
         self.acting: list[list[Node]] = [[], []]
 
     def forward(self, wanted: Sequence[int]) -> None:
-        """Run the source, with variables at the wanted positions of its inputs."""
+        """Run the source graph, with variables for the inputs at the positions `wanted`."""
         self.tape = _TraceTape(self)
 
         def run(*variables: Any) -> tuple[list[Any], None]:
@@ -177,7 +177,7 @@ class _Joint(_Retrace):
         self.tape.look()
 
     def backward(self, roots: Sequence[Value]) -> list[Any]:
-        """The gradient of each variable, None where there is none, from that of each root."""
+        """The gradients of the variables, None for missing ones, given a gradient for each root."""
         for root in roots[len(self.grads) :]:
             self.grads.append(self.input(root, f"grad_{root.name}"))
         if not roots:
@@ -201,13 +201,13 @@ class _Joint(_Retrace):
         self.block = Block(len(self.nodes) - 1 - number, self.nodes[number].name)
 
     def _mark(self) -> None:
-        """Say of the nodes since the last call which block they belong to."""
+        """Set the block of the nodes added since the last call."""
         for node in self.graph.after(self.marked):
             node.block = self.block
         self.marked, self.block = self.graph.last, None
 
     def cut(self, results: Sequence[Any]) -> partition.Cut:
-        """The joint graph with these gradients, to be cut."""
+        """The joint graph with these gradients, ready to be cut."""
         present = [g for g in results if g is not None]
         present += [v for node in self.acting[1] for v in node.inputs()]
         inputs, grads = ([t.value for t in some] for some in (self.inputs, self.grads))
@@ -216,8 +216,8 @@ class _Joint(_Retrace):
     def keepable(self) -> set[Value]:
         """The values that the forward may hand to the backward.
 
-        One with a derivative must be known to the tape: a gradient in it, from a derivative of the
-        backward, can then be passed on.
+        The tape must know values with a derivative, so that gradients of the backward with respect
+        to them can be passed on.
         """
         known = self.tape.edges
         return {
@@ -228,7 +228,7 @@ class _Joint(_Retrace):
 
 
 def _wanted_inputs(graph: Graph, wrt: Sequence[int] | None) -> list[int]:
-    """Which inputs get a gradient: those named, those marked, or all that can."""
+    """The inputs to differentiate: those named, else marked, else all of a suitable dtype."""
     if wrt is not None:
         return list(wrt)
     marked = [i for i, v in enumerate(graph.inputs) if v.type.requires_grad]
@@ -264,15 +264,15 @@ def differentiate(
         results = joint.backward(outputs)
         cut = joint.cut(results)
         kept = cut.kept_values(joint.keepable(), recompute)
-        # Kept temporaries are outputs of f, so df takes gradients for them too: it can then be
-        # differentiated itself.
+        # Kept temporaries are outputs of f, so that df takes gradients for them, too, and can
+        # itself be differentiated.
         known = {*joint.graph.inputs, *joint.outputs}
         temporaries = [v for v in kept if joint.tape.edges.get(v) and v not in known]
         if temporaries:
             results = joint.backward([*outputs, *temporaries])
             cut = joint.cut(results)
     found = _pair(joint, wanted, results, cut.floor(set(kept)), temporaries)
-    joint.tape.edges.clear()  # their nodes know the tape
+    joint.tape.edges.clear()  # the nodes of these edges refer to the tape
     return found
 
 
@@ -283,7 +283,7 @@ def _pair(
     kept: Sequence[Value],
     temporaries: Sequence[Value],
 ) -> Gradient:
-    """The halves of a joint graph, and how they are called."""
+    """The two halves of a joint graph, and how to call them."""
     inputs = {t.value: i for i, t in enumerate(joint.inputs)}
     outputs = list(joint.outputs)
     places: dict[Value, int] = {}

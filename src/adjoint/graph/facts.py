@@ -1,4 +1,4 @@
-"""What passes ask of a node: is it random, pointwise, linear; what its arguments are by name."""
+"""Facts about nodes: whether they are random or have effects, and their arguments by name."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from adjoint.ops.operator import Operator
 
 
 def is_random(node: Node) -> bool:
-    """Whether running the node twice is not running it once; also a region with such a node inside.
+    """Whether running a node twice differs from running it once; also for a region with such a
+    node.
 
-    It draws random numbers, or it has an effect.
+    Such a node draws random numbers or has an effect.
     """
     if isinstance(node.op, Operator):
         return node.op.row.random
@@ -26,18 +27,18 @@ def is_random(node: Node) -> bool:
 
 
 def acts(node: Node) -> bool:
-    """Whether a node that nobody reads must run: what others draw or print depends on it."""
+    """Whether a node must run even if unused: other draws or prints depend on it."""
     return is_random(node) and not (isinstance(node.op, Region) and node.op.stream == "read")
 
 
 def generators(graph: Graph) -> list[Any]:
-    """The generators that a graph draws from, each once; None is the default one."""
+    """The generators from which a graph draws, each once; None is the default one."""
     found = (g for node in graph.nodes for g in drawn_by(node))
     return list({id(g): g for g in found}.values())
 
 
 def drawn_by(node: Node) -> list[Any]:
-    """The generators that a node draws from, or whose state it reads."""
+    """The generators from which a node draws, or whose state it reads."""
     if isinstance(node.op, Operator):
         if not node.op.row.random:
             return []
@@ -53,7 +54,7 @@ def drawn_by(node: Node) -> list[Any]:
 
 
 def has_effect(node: Node) -> bool:
-    """Whether a node runs for what it does: it prints, or a node in its graphs does."""
+    """Whether a node, or a node in its graphs, has an effect, such as printing."""
     return (isinstance(node.op, Region) and node.op.effect) or any(
         has_effect(inner) for graph in node.graphs.values() for inner in graph.nodes
     )
@@ -65,18 +66,18 @@ def is_view(node: Node) -> bool:
 
 
 def is_call(value: Any, name: str) -> bool:
-    """Whether a value is the result of an operator of this name, any overload."""
+    """Whether a value is the result of an operator of this name, in any overload."""
     return isinstance(value, Value) and value.node is not None and value.node.op.name == name
 
 
 def keeps_order(value: Any) -> bool:
-    """Whether a value has all elements of another one in their order."""
+    """Whether a value has all elements of another value in the same order."""
     node = value.node if isinstance(value, Value) else None
     return node is not None and isinstance(node.op, Operator) and node.op.row.keeps_order
 
 
 def reads_memory(node: Node) -> bool:
-    """Whether the results depend on how an input lies in memory."""
+    """Whether the results depend on the strides of an input."""
     return isinstance(node.op, Operator) and node.op.row.reads_memory
 
 
@@ -86,7 +87,7 @@ def argument(node: Node, name: str) -> Any:
 
 
 def filled(node: Node) -> Any:
-    """The number that all elements of a result are, where the row tells it; None where not."""
+    """The number that fills a result, if the row says so, else None."""
     fills = node.op.row.fills if isinstance(node.op, Operator) else ""
     if not fills:
         return None
@@ -101,8 +102,11 @@ def constant_of(value: Any) -> Any:
 
 
 def may_give_up(graph: Graph) -> bool:
-    """Whether a call of a graph's program may be given up for what only eager mode knows there: a
-    graph factors matrices whose values may repeat (column `fan`), or trusts that no root is 0."""
+    """Whether a call of a graph's program may be given up and run eagerly.
+
+    The graph factors matrices whose values may repeat (column `fan`), or requires that no root is
+    0.
+    """
     return any(
         (isinstance(node.op, Operator) and ("fan" in node.op.row.texts or node.op.row.requires))
         or any(map(may_give_up, node.graphs.values()))
@@ -111,7 +115,7 @@ def may_give_up(graph: Graph) -> bool:
 
 
 def computes_in(node: Node) -> DType | None:
-    """The dtype that an elementwise node brings its operands to; None for other nodes."""
+    """The dtype to which an elementwise node converts its operands; None for other nodes."""
     assert isinstance(node.op, Operator)
     row = node.op.row
     given = (a.type.spec if isinstance(a, Value) else a for a in node.args)

@@ -1,9 +1,9 @@
 """Writes in place and views, made functional while tracing.
 
-A write gives the written tensor a new value. Where it is a view, the base gets a new value too,
-found by walking the path of views backwards: a view with all elements of its source is undone by
-the row's reverse formula, the others by `select_scatter` and its like; then the base's other views
-are taken again.
+A write gives the written tensor a new value. If the tensor is a view, its base gets a new value,
+too, found by walking the path of views backwards: a view with all elements of its source is
+inverted by the row's reverse formula, other views by `select_scatter` and its like. Then the base's
+other views are taken again.
 
 Memory is imagined: see `strides.py`.
 """
@@ -33,9 +33,10 @@ Prepare = Callable[[Operator, list[Any]], tuple[Operator, list[Any]]]
 
 @remembered
 def preparation(op: Operator) -> Prepare | None:
-    """What makes a call that depends on values or on memory one that does so less; None: nothing.
+    """A function that rewrites calls of an operator that read values or memory; None if none is
+    needed.
 
-    The arrays of a run may have other strides than those of the trace.
+    The rewritten call reads only shapes, since a run may have other strides than the trace.
     """
     if any(a.type.holds_none for a in op.schema.tensors):
         return _without_masks
@@ -45,12 +46,12 @@ def preparation(op: Operator) -> Prepare | None:
 
 
 def _without_masks(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
-    """Index lists with masks of known values as whole numbers, so that the shape is known too."""
+    """Replace masks of known values in index lists by whole numbers, so that the shape is known."""
     return op, [_indices(v) if type(v) is list else v for v in values]
 
 
 def _of_base(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
-    """Strides count in the memory of the base."""
+    """Apply `as_strided` to the base, in whose memory the strides count."""
     source, size, stride, start = values
     if view_of(source) is None:
         return op, values
@@ -72,7 +73,7 @@ def _indices(indices: list[Any]) -> list[Any]:
 
 
 def write(level: Any, op: Operator, function: Callable[..., Any], values: list[Any]) -> Any:
-    """Carry out `op`, which changes its first argument in place."""
+    """Carry out `op`, which writes to its first argument in place."""
     if op.row.archetype.name == "inplace_view":
         return level.swap_view(op, values)
     target = values[0]
@@ -93,15 +94,15 @@ def write(level: Any, op: Operator, function: Callable[..., Any], values: list[A
 
 
 def _rebind(level: Any, what: str, target: Any, value: Any) -> None:
-    """Give a tensor a new value; its base and the base's views follow."""
+    """Give a tensor a new value, and update its base and the base's other views."""
     target.value = value
     base = views.history_base(target)
     if base is not target:
         base.value = _rebuilt(level, what, view_of(target), value).value
     _refresh(level, base, target)
-    if (view := view_of(base)) is not None:  # of the tensor that it was detached from
+    if (view := view_of(base)) is not None:  # the tensor from which the base was detached
         new = _rebuilt(level, what, view, base.value).detach()
-        if view.base.requires_grad:  # other numbers, the same history
+        if view.base.requires_grad:  # new values with the same history
             old = level.lift(view.base.value)
             new = new + (old - old.detach())
         view.base.value = level.value(new)
@@ -109,20 +110,20 @@ def _rebind(level: Any, what: str, target: Any, value: Any) -> None:
 
 
 def _refresh(level: Any, base: Any, written: Any) -> None:
-    """Take the views of a base again, but for the one that was written to."""
+    """Take the living views of a base again, except for the written one."""
     for living in views.living_views(base):
         if living is not written:
             living.value = views.replay(living.extra.view.path, level.lift(base.value)).value
 
 
 def _rebuilt(level: Any, what: str, view: Any, value: Any) -> Any:
-    """The base after `value` was written to a view of it."""
+    """The new value of the base, after `value` was written to a view of it."""
     path, new = view.path, level.lift(value)
     sources = [level.lift(view.base.value)]
     for step in path:
         sources.append(views.replay((step,), sources[-1]))
     cut = next((k for k, (op, _, _) in enumerate(path) if op.name == "expand"), len(path))
-    if cut < len(path) and sources[cut].dtype is new.dtype:  # one of the copies may be written to
+    if cut < len(path) and sources[cut].dtype is new.dtype:  # the write goes to one of the copies
         new = level.lift(level.value(_by_position(what, path[cut:], sources[cut], new)))
         path = path[:cut]
     for step, source in reversed(list(zip(path, sources, strict=False))):
@@ -131,7 +132,7 @@ def _rebuilt(level: Any, what: str, view: Any, value: Any) -> Any:
 
 
 def _undo(what: str, step: views.Step, source: Any, new: Any) -> Any:
-    """`source` with the view that `step` takes of it replaced by `new`."""
+    """`source` after `new` was written to the view that `step` takes of it."""
     op, rest, number = step
     if op.name == "unbind":
         return source.select_scatter(new, rest[0], number)
@@ -158,7 +159,7 @@ def _undo_split(op: Operator, rest: tuple[Any, ...], number: int, source: Any, n
 
 
 def _by_formula(op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> Any:
-    """A view of all elements: its transpose is its inverse."""
+    """Invert a view of all elements: its transpose is its inverse."""
     row = op.row
     entry = next((r for r in row.reverse if r.formula is not None), None)
     if entry is None:  # detach
@@ -171,7 +172,7 @@ def _by_formula(op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> A
 
 
 def _by_position(what: str, path: tuple[views.Step, ...], source: Any, new: Any) -> Any:
-    """Any other views, unfold and expand for instance: put the elements where they came from."""
+    """Invert any other view, such as unfold or expand, by the positions of its elements."""
     places = make(np.arange(source.numel()).reshape(source.shape))
     taken = views.replay(path, places).value
     if np.unique(taken).size != taken.size:

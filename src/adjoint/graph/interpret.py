@@ -1,6 +1,6 @@
-"""The interpreter: runs a graph on tensors, node by node; a value goes after its last use.
+"""The interpreter: runs a graph on tensors node by node, and drops each value after its last use.
 
-It calls operators like any user, so a graph runs under every transform, and eager tensors get
+It calls operators as a user would, so a graph runs under every transform, and eager tensors get
 gradients through it.
 """
 
@@ -79,7 +79,7 @@ def _leaves(signature: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
 
 
 def _checked(graph: Graph, value: Any, number: int) -> Tensor:
-    """An argument as a tensor of the type that the graph was made for."""
+    """An argument as a tensor, checked to have the type of the graph's input."""
     wanted = graph.inputs[number]
     names = graph.signature.names
     name = names[number] if number < len(names) else wanted.name
@@ -103,12 +103,12 @@ def _checked(graph: Graph, value: Any, number: int) -> Tensor:
 
 
 def _number(value: Any, dtype: DType) -> Tensor:
-    """A number as an input of this dtype, also NumPy's longdouble, which no tensor has."""
+    """A number as an input of this dtype; also NumPy's longdouble, which no tensor has."""
     return as_tensor(python_number(value) if isinstance(value, np.generic) else value, dtype)
 
 
 def _drawing_from(generator: Generator, graph: Graph, values: list[Any]) -> list[Any]:
-    """Run with the default generator in the state of another one, which then goes on from there."""
+    """Run with the default generator in the state of another one, and advance that other one."""
     state = generator.get_state()
     try:
         with drawing_again([None], [state]):
@@ -123,11 +123,11 @@ def _drawing_from(generator: Generator, graph: Graph, values: list[Any]) -> list
 def run_flat(
     graph: Any, values: Sequence[Any], observer: Callable[[Node], None] | None = None
 ) -> list[Any]:
-    """Run on one tensor per input; return one result per output. Nothing is checked.
+    """Run on one tensor per input, unchecked; return one result per output.
 
-    `observer` is told each node before it runs.
+    `observer` is called with each node before it runs.
     """
-    if not isinstance(graph, Graph):  # a Python function that stands for one, in printed text
+    if not isinstance(graph, Graph):  # a Python function in place of a graph, in printed text
         result = graph(*values)
         return list(result) if isinstance(result, tuple) else [result]
     known: dict[Value, Any] = dict(zip(graph.inputs, values, strict=True))
@@ -136,7 +136,7 @@ def run_flat(
     before = inherited.place
     try:
         for node in graph.nodes:
-            inherited.place = node.place or before  # a node is recorded where it was written
+            inherited.place = node.place or before  # operators keep their node's line
             if observer is not None:
                 observer(node)
             results = evaluate(node, known)
@@ -154,7 +154,7 @@ def run_flat(
 
 
 def evaluate(node: Node, known: dict[Value, Any]) -> Sequence[Any]:
-    """The results of one node, its inputs being known."""
+    """The results of a node whose inputs are known."""
     op = node.op
     if isinstance(op, Constant):
         return (op.tensor,)

@@ -1,17 +1,16 @@
-"""The graph: inputs, nodes in order, outputs; every value is made once (SSA).
+"""The graph: inputs, nodes in order, outputs; each value is made once (SSA).
 
-A `Node` holds an operator, one argument for each of its schema's (values, constants, lists of both)
-and its output values. A `Value` knows its type, its maker and its users; the users are kept right
-under every edit. Nodes form a linked list, so that inserting and removing cost nothing in a graph
-of any size.
+A `Node` has an operator, an argument for each parameter of the schema (values, constants, lists of
+both), and its output values. A `Value` knows its type, its node and its users; edits keep the users
+right. Nodes form a linked list, so insertion and removal take constant time.
 
-Note [Graphs without the collector]. Nodes, values and their users refer to one another in circles.
-A node knows its graph weakly, so that a graph that nobody holds is freed at once; and if nobody
-holds a node or a value of it, which their counts of references tell, it takes the circles apart.
+Note [Graphs without the collector]. Nodes, values and their users refer to one another in cycles. A
+node refers to its graph weakly, so a graph is freed at once when nobody holds it; if reference
+counts show that nobody holds its nodes and values either, it then breaks the cycles.
 
 Control flow (`cond`, `scan`, `while_loop`) is a node whose operator is a `Region`, with graphs of
-its own. A node of a backward remembers its `Block`, the operator that it differentiates, so that a
-block whose incoming gradients are all zero can be skipped.
+its own. A node of a backward remembers its `Block`, the operator that it differentiates: a block
+whose incoming gradients are all zero can be skipped.
 """
 
 from __future__ import annotations
@@ -82,11 +81,9 @@ class Value:
     def __init__(self, name: str, type: Type, node: Node | None = None, number: int = 0) -> None:
         self.name = name
         self.type = type
-        self.node = node  # what makes it; None for an input of the graph
-        self.number = number  # which output of the node
-        self.uses: dict[
-            Node, int
-        ] = {}  # how often each node uses it; the graph's outputs are not counted here
+        self.node = node  # the node that computes it; None for an input
+        self.number = number  # its number among the node's outputs
+        self.uses: dict[Node, int] = {}  # how often each node uses it; outputs do not count
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -113,13 +110,10 @@ class Region:
     """An operator that runs graphs: `cond`, `scan`, `while_loop`; or a user's Python function."""
 
     name: str  # "scan"
-    run: Callable[
-        ..., Any
-    ]  # (node, values of the arguments) -> outputs; interprets the node's graphs
-    effect: bool = False  # whether it runs for what it does, in its place: it prints
-    stream: str = ""  # of one that draws nothing but has its place among those: "read", "resume"
-    draws: Callable[..., list[Any]] | None = None  # the generators that a node draws from, if that
-    # is not what its graphs draw from
+    run: Callable[..., Any]  # (node, values) -> outputs
+    effect: bool = False  # whether it runs for its effect, in order
+    stream: str = ""  # "read" or "resume": ordered among draws
+    draws: Callable[..., list[Any]] | None = None  # None: those of its graphs
 
 
 class Node:
@@ -140,21 +134,19 @@ class Node:
     def __init__(
         self, op: Any, args: Iterable[Any], graphs: dict[str, Graph] | None = None
     ) -> None:
-        self.op = op  # an Operator, a Region, or Constant
-        self.args: tuple[Any, ...] = tuple(
-            args
-        )  # in the order of the schema; lists are tuples here
+        self.op = op  # an Operator, a Region or a Constant
+        self.args: tuple[Any, ...] = tuple(args)  # in the schema's order, lists as tuples
         self.outputs: list[Value] = []
         self.graphs: dict[str, Graph] = graphs or {}
         self.block: Block | None = None
         self.place: str = ""  # "model.py:12", the user's line
-        self.where: weakref.ref[Graph] | None = None  # the graph that it is in
+        self.where: weakref.ref[Graph] | None = None  # the graph of the node
         self.preceding: Node | None = None
         self.following: Node | None = None
 
     @property
     def graph(self) -> Graph | None:
-        """The graph that it is in."""
+        """The graph of the node."""
         return None if self.where is None else self.where()
 
     @property
@@ -162,7 +154,7 @@ class Node:
         return self.op.full_name if hasattr(self.op, "full_name") else self.op.name
 
     def inputs(self) -> Iterator[Value]:
-        """The values among the arguments, repeated if used twice."""
+        """The values among the arguments; a value used twice comes twice."""
         return iter(values_in(self.args))
 
     @property
@@ -173,7 +165,7 @@ class Node:
         return self.outputs[0]
 
     def set_args(self, args: Iterable[Any]) -> None:
-        """Change the arguments, and the uses with them."""
+        """Replace the arguments, and update the uses of values."""
         self._release()
         self.args = tuple(args)
         self._claim()
@@ -183,7 +175,7 @@ class Node:
         self.set_args(substitute(self.args, lambda v: new if v is old else v))
 
     def _claim(self) -> None:
-        for argument in self.args:  # written out: this runs for every node that is made
+        for argument in self.args:  # no helper: this runs for every new node
             if type(argument) is Value:
                 uses = argument.uses
                 uses[self] = uses.get(self, 0) + 1
@@ -206,15 +198,15 @@ class Node:
 
 @record
 class Constant:
-    """The operator of a node that holds a tensor known beforehand; it has no arguments."""
+    """The operator of a node without arguments that holds a known tensor."""
 
     tensor: Any
     name: str = "constant"
-    watch: Any = None  # of the tensor from outside that this is a copy of: tells of later writes
+    watch: Any = None  # tells of writes to the outside tensor that this is a copy of
 
 
 def values_in(args: Any) -> list[Value]:
-    """The values among arguments, also in tuples of them."""
+    """The values among arguments, including those in tuples."""
     found: list[Value] = []
     for argument in args:
         if type(argument) is Value:
@@ -225,7 +217,7 @@ def values_in(args: Any) -> list[Value]:
 
 
 def substitute(args: Any, change: Callable[[Value], Any]) -> tuple[Any, ...]:
-    """Arguments with every value changed."""
+    """Arguments with each value replaced by `change(value)`."""
     return tuple(
         [
             change(a) if type(a) is Value else substitute(a, change) if type(a) is tuple else a
@@ -236,16 +228,14 @@ def substitute(args: Any, change: Callable[[Value], Any]) -> tuple[Any, ...]:
 
 @structure
 class Signature:
-    """How a user's arguments become the inputs of a graph, and its outputs a result."""
+    """How a user's arguments become the inputs of a graph, and its outputs the user's result."""
 
-    inputs: TreeDef | None = None  # structure of (args, keywords); None: flat
+    inputs: TreeDef | None = None  # structure of (args, keywords); None: a flat list
     outputs: TreeDef | None = None
     name: str = "f"
-    names: tuple[str, ...] = ()  # of the inputs, as the user would write them: "x", "params['w']"
+    names: tuple[str, ...] = ()  # of the inputs, as the user writes them: "x", "params['w']"
     constants: dict[str, Any] = field(default_factory=dict)
-    static: dict[int, Any] = field(
-        default_factory=dict
-    )  # leaves that are no tensors, by number: {1: 3}
+    static: dict[int, Any] = field(default_factory=dict)  # leaves that are no tensors: {1: 3}
 
 
 class Graph:
@@ -255,15 +245,13 @@ class Graph:
 
     def __init__(self, signature: Signature | None = None) -> None:
         self.inputs: list[Value] = []
-        self.outputs: list[
-            Any
-        ] = []  # values; a constant where an output does not depend on anything
+        self.outputs: list[Any] = []  # values, or constants
         self.signature = signature or Signature()
         self.first: Node | None = None
         self.last: Node | None = None
         self.count = 0
         self._names: dict[str, int] = {}
-        self.point: Node | None = None  # new nodes go before it; None: to the end
+        self.point: Node | None = None  # new nodes go before this one; None: to the end
         self._self = weakref.ref(self)
 
     def __del__(self) -> None:
@@ -291,7 +279,7 @@ class Graph:
     # ---------------------------------------------------------------------------
 
     def fresh_name(self, wanted: str) -> str:
-        """A name not used yet: `wanted`, or with a number behind it."""
+        """An unused name: `wanted`, or `wanted` with a number appended."""
         number = self._names.get(wanted)
         self._names[wanted] = (number or 0) + 1
         return wanted if number is None else self.fresh_name(f"{wanted}_{number}")
@@ -310,7 +298,7 @@ class Graph:
         return self.after(None)
 
     def after(self, node: Node | None) -> Iterator[Node]:
-        """The nodes behind a node in order, or all; the current one may be removed meanwhile."""
+        """The nodes after a node, or all; the current one may be removed while iterating."""
         node = self.first if node is None else node.following
         while node is not None:
             following = node.following
@@ -337,9 +325,9 @@ class Graph:
         graphs: dict[str, Graph] | None = None,
         name: str | tuple[str, ...] = "",
     ) -> Node:
-        """Put a node at the insertion point, with outputs of these types.
+        """Add a node at the insertion point, with outputs of these types.
 
-        `name` is for all outputs, or one for each.
+        `name` is the name for all outputs, or a tuple with one name each.
         """
         node = Node(op, args, graphs)
         wanted = name or op.name.strip("_") or "v"
@@ -355,16 +343,16 @@ class Graph:
         return node
 
     def append(self, node: Node) -> None:
-        """Put a node made elsewhere at the insertion point; it has its outputs already."""
+        """Add a node made elsewhere, with its outputs, at the insertion point."""
         self._link(node, self.point)
         node._claim()
 
     def inserting_before(self, node: Node | None) -> _InsertionPoint:
-        """A context in which `add` puts nodes before `node` (None: at the end)."""
+        """A context in which `add` inserts nodes before `node` (None: at the end)."""
         return _InsertionPoint(self, node)
 
     def remove(self, node: Node) -> None:
-        """Take out a node that nobody uses."""
+        """Remove an unused node; raise if it is used."""
         for value in node.outputs:
             if value.uses:
                 raise GraphError(
@@ -375,7 +363,7 @@ class Graph:
         self.discard(node)
 
     def discard(self, node: Node) -> None:
-        """Take out a node that the caller knows nobody uses."""
+        """Remove a node that the caller knows to be unused."""
         node._release()
         self._unlink(node)
         for value in node.outputs:
@@ -388,7 +376,7 @@ class Graph:
         self.outputs = [new if o is old else o for o in self.outputs]
 
     def reorder(self, nodes: Iterable[Node]) -> None:
-        """Put the nodes, all of them, into another order in which each follows what it uses."""
+        """Reorder the nodes; the new order has all of them, each after the nodes that it uses."""
         order = list(nodes)
         if len(order) != self.count or len(set(order)) != self.count:
             raise GraphError(f"reorder: {len(order)} nodes given, the graph has {self.count}")
@@ -427,7 +415,7 @@ class Graph:
     # -----------------------------------------------------------------------------------
 
     def clone(self) -> Graph:
-        """A copy that shares nothing but operators and constants; names stay."""
+        """A copy that shares only operators and constants, with the same names."""
         made = Graph(replace(self.signature))
         mapping: dict[Value, Any] = {v: Value(v.name, v.type) for v in self.inputs}
         made.inputs = list(mapping.values())
@@ -465,11 +453,11 @@ class Graph:
 
 
 def _is_held_by_itself(graph: Graph) -> bool:
-    """Whether nobody else holds a node or a value of a graph, or a list of them. Note [Graphs
-    without the collector].
+    """Whether nobody outside holds a node, a value or a list of a graph: Note [Graphs without the
+    collector].
 
-    A node is held by its neighbours, by its values and by what these use; a value by its node, by
-    the arguments that it is among, and by the lists of the graph.
+    Inside, a node is held by its neighbours, by its values and by the uses of these; a value is
+    held by its node, by the arguments that contain it, and by the lists of the graph.
     """
     count = sys.getrefcount
     listed = Counter(map(id, (*graph.inputs, *[o for o in graph.outputs if type(o) is Value])))
@@ -480,7 +468,7 @@ def _is_held_by_itself(graph: Graph) -> bool:
             return False
     node = graph.first
     while node is not None:
-        beside = 2  # the neighbours, or the ends of the graph
+        beside = 2  # held by two neighbours, or by the ends of the graph
         held = beside + len(node.outputs) + len({*values_in(node.args)})
         if count(node) != _HELD + held or count(node.outputs) > _HELD:
             return False
@@ -494,7 +482,7 @@ def _is_held_by_itself(graph: Graph) -> bool:
 
 
 def _held() -> int:
-    """The references to an object that nobody but one variable holds, as they are counted here."""
+    """The reference count of an object that only one variable holds, as counted in this file."""
     node = object()
     return sys.getrefcount(node)
 
@@ -503,7 +491,7 @@ _HELD = _held()
 
 
 class _InsertionPoint:
-    """Moves where a graph adds nodes, for a while."""
+    """Changes the insertion point of a graph within a `with` block."""
 
     def __init__(self, graph: Graph, node: Node | None) -> None:
         self.graph, self.node = graph, node
@@ -517,7 +505,7 @@ class _InsertionPoint:
 
 
 def _several(op: Any, name: str, count: int) -> tuple[str, ...]:
-    """Names for several outputs: max_values and max_indices, where the schema names them."""
+    """Names for several outputs: max_values and max_indices, if the schema names them."""
     returns = op.schema.returns if hasattr(op, "schema") else ()
     if len(returns) != count or any(r.name.startswith("result") for r in returns):
         return (name,) * count
@@ -525,6 +513,6 @@ def _several(op: Any, name: str, count: int) -> tuple[str, ...]:
 
 
 def _stem(value: Value) -> str:
-    """The name of a value without the number that made it unique."""
+    """The name of a value without the number that makes it unique."""
     stem, _, number = value.name.rpartition("_")
     return stem if stem and number.isdigit() else value.name

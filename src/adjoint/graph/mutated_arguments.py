@@ -1,5 +1,5 @@
-"""Arguments that a traced function writes to: their new values are results of its graph, and who
-runs it copies them back.
+"""Arguments that a traced function writes to: their new values are results of its graph, which the
+caller copies back.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from adjoint.tensor.tensor import Tensor
 
 @dataclass
 class Written:
-    """What a function returned, and the new values of the arguments that it wrote to."""
+    """The result of a function, with the new values of the arguments that it wrote to."""
 
     result: Any
     values: list[Any]
-    places: tuple[int, ...] = field(metadata={"static": True})  # among all tensors: (0, 2)
-    # leaves of the result that are such arguments themselves, with their places: ((1, 0),)
+    places: tuple[int, ...] = field(metadata={"static": True})  # of these arguments: (0, 2)
+    # (leaf of the result, argument) for leaves that are these arguments: ((1, 0),)
     same: tuple[tuple[int, int], ...] = field(metadata={"static": True})
 
     def put_back(self, tensors: Sequence[Any]) -> Any:
-        """Write to the arguments, and return the result."""
+        """Write the new values to the arguments, and return the result."""
         for place, value in zip(self.places, self.values, strict=True):
             tensors[place].copy_(value)
         leaves, structure = pytrees.flatten(self.result)
@@ -42,7 +42,7 @@ class Written:
 
 
 def watched(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that returns `Written` where it writes to its arguments."""
+    """A function that returns `Written` if it writes to its arguments."""
 
     def made(*args: Any, **keywords: Any) -> Any:
         leaves = [t for t in pytrees.leaves((args, keywords)) if isinstance(t, Tensor)]
@@ -77,12 +77,12 @@ def _check_shape(tensor: Any, shape: Any) -> None:
 
 
 def places_in(outputs: TreeDef) -> tuple[int, ...]:
-    """Which arguments a graph with such outputs writes to."""
+    """The positions of the arguments that a graph with these outputs writes to."""
     return dict(outputs.data)["places"] if outputs.kind is Written else ()
 
 
 def share_memory(arrays: Sequence[Any], places: Sequence[int]) -> bool:
-    """Whether an array that is written to may share memory with another one."""
+    """Whether an array that is written to may share memory with another argument."""
     return any(
         np.may_share_memory(arrays[place], other)
         for place in places
@@ -92,7 +92,7 @@ def share_memory(arrays: Sequence[Any], places: Sequence[int]) -> bool:
 
 
 def check_writable(arrays: Sequence[Any], places: Sequence[int]) -> None:
-    """Refuse to write to memory that may only be read, before anything is written."""
+    """Raise if an array that is to be written is read-only."""
     for place in places:
         if not arrays[place].flags.writeable:
             raise InplaceError(

@@ -1,10 +1,10 @@
 """Numbers and arrays among the arguments of a traced or compiled function.
 
-A graph needs no other program for another number, so a real or complex number becomes an input,
-which counts as a number inside (homes/held_numbers.py). `NumberTensor` is its value as the argument
-of a call. Whole numbers and flags are no inputs: they often say how a function goes on. An array of
-NumPy's is an array inside (homes/arrays.py), so a program for it is not that for a tensor;
-`ArrayTensor` is its value as the argument of a call.
+Graphs are the same for different real numbers, so a real or complex number becomes an input, which
+counts as a number inside (homes/held_numbers.py); as an argument it is a `NumberTensor`. Whole
+numbers and flags are no inputs, since control flow often depends on them. A NumPy array is an array
+inside (homes/arrays.py), so its program differs from that of a tensor; as an argument it is an
+`ArrayTensor`.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from adjoint.tensor.tensor import Tensor
 
 
 class NumberTensor(Tensor):
-    """The value of a number, as an argument of a compiled function."""
+    """A number as an argument of a compiled function."""
 
     __slots__ = ("wrapped",)
 
-    class_home = None  # an ordinary tensor, not a user's class
+    class_home = None  # an ordinary tensor, not a user's subclass
     wrapped: Number
 
 
 class ArrayTensor(Tensor):
-    """The tensor of an array, as an argument of a compiled function."""
+    """A NumPy array as an argument of a compiled function."""
 
     __slots__ = ("is_ours", "under")
 
     class_home = None
     under: Tensor
-    is_ours: bool  # whether the caller has an array of ours, and takes such
+    is_ours: bool  # whether the caller has our arrays, and gets such
 
 
 def array_tensor(tensor: Any, *, is_ours: bool) -> ArrayTensor:
-    """Make the argument of a call from the tensor of an array."""
+    """The argument of a call, from the tensor of an array."""
     made = new_tensor(tensor.home, tensor.value, tensor.edge, kind=ArrayTensor)
     made.under, made.is_ours = tensor, is_ours
     return made
 
 
 def number_tensor(value: Any, number: Number) -> NumberTensor:
-    """Make the argument of a call from a number."""
+    """The argument of a call, from a number."""
     plain = python_number(value) if isinstance(value, np.generic) else value
     tensor = new_tensor(None, np.asarray(plain, number.dtype.np), kind=NumberTensor)
     tensor.wrapped = number

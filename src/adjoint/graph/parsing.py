@@ -1,9 +1,8 @@
-"""Reading back the Python text of a graph.
+"""Parse the Python text of a graph.
 
-The text is taken apart with Python's `ast`; only what `printing` writes is understood, and nothing
-is executed. Types are inferred anew by the shape rules; `grad`, places and blocks come from the
-comments where there are any. Text that is not a graph's raises `ParseError` with its line and
-column, whatever it is; what is read passes `verify`.
+The text is read with Python's `ast`; only what `printing` writes is understood, and nothing is
+executed. Types are inferred by the shape rules; `grad`, places and blocks come from comments. Any
+other text raises `ParseError` with line and column; a graph that is returned passes `verify`.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ from adjoint.tensor.tensor import Tensor
 _SIZE = r"(?:-1|\d{1,18})"
 _TYPE = re.compile(rf"(?P<dtype>\w+)\[(?P<shape>{_SIZE}(?:,{_SIZE})*)?\](?P<grad> grad)?")
 _BLOCK = re.compile(r"(?P<operator>[\w.]+)/(?P<number>\d{1,9})")
-_DEEPEST = 100  # levels of a text's tree: beyond, passes that recurse would not end well
-_MOST_RESULTS = 100_000  # of one node
+_DEEPEST = 100  # deepest nesting of a text, as later passes recurse
+_MOST_RESULTS = 100_000  # results of one node
 _MOST_ZEROS = 2**30  # elements of a constant
 
 
 class ParseError(GraphError):
-    """Text that is not a graph's."""
+    """Text that is not the text of a graph."""
 
 
 def parse(text: str, constants: dict[str, Any] | None = None) -> Graph:
@@ -63,7 +62,7 @@ _IMPORT = "import adjoint as ad"
 
 
 def _syntax(text: str, mode: str) -> ast.AST:
-    """The tree of a text, none of whose branches is too long to follow."""
+    """The syntax tree of a text; raise if it is nested too deeply."""
     try:
         tree = ast.parse(text, mode=mode)
     except SyntaxError as error:
@@ -83,7 +82,7 @@ def _syntax(text: str, mode: str) -> ast.AST:
 
 
 def _comments(text: str) -> dict[int, str]:
-    """The comments by line. Ours hold no quotes, which tells them from text in a string."""
+    """The comments, by line. Ours hold no quotes, unlike a `#` inside a string."""
     found: dict[int, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
         _, mark, comment = line.rpartition("  # ")
@@ -103,8 +102,9 @@ def _refuse(node: ast.AST, why: str) -> NoReturn:
 
 
 def _guarded(node: ast.AST, infer: Callable[[], Any]) -> Any:
-    """Ask for types. Shape rules are written for graphs that are legal so far; whatever one says of
-    a text from outside, it is the text that is wrong.
+    """Infer a type, and turn any exception into a ParseError.
+
+    Shape rules expect legal graphs; whatever they raise for a text from outside, the text is wrong.
     """
     try:
         return infer()
@@ -117,7 +117,7 @@ def _guarded(node: ast.AST, infer: Callable[[], Any]) -> Any:
 
 
 def parse_type(text: str) -> Type:
-    """`f32[3,4] grad` as a type."""
+    """The type that a text such as `f32[3,4] grad` stands for."""
     match = _TYPE.fullmatch(text.strip())
     if match is None or match["dtype"] not in LONG:
         raise ParseError(f"parse: {text[:60]!r} is not a type; write f32[3,4], i64[], …")
@@ -126,7 +126,7 @@ def parse_type(text: str) -> Type:
 
 
 class _GraphParser:
-    """Makes a graph from a function's syntax tree."""
+    """Builds a graph from the syntax tree of a function."""
 
     def __init__(self, comments: dict[int, str], constants: dict[str, Any]) -> None:
         self.comments = comments
@@ -201,7 +201,7 @@ class _GraphParser:
         statement: ast.stmt,
     ) -> None:
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            elements: list[ast.expr] = []  # it prints, and gives nothing
+            elements: list[ast.expr] = []  # prints, and returns nothing
         elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
             elements = target.elts if isinstance(target, ast.Tuple) else [target]
@@ -263,7 +263,7 @@ class _GraphParser:
         return _added(graph, op, args, types)
 
     def _call(self, graph: Graph, known: dict[str, Value], body: Graph, call: ast.Call) -> Node:
-        """A call of a function that was defined before."""
+        """A call of a function defined before."""
         args = tuple(self.value(a, known) for a in call.args)
         given = [a.type.spec if isinstance(a, Value) else None for a in args]
         if call.keywords or given != [v.type.spec for v in body.inputs]:
@@ -331,7 +331,7 @@ class _GraphParser:
         return _added(graph, Constant(tensor), (), (Type.of(tensor, tensor.requires_grad),))
 
     def value(self, node: ast.expr, known: dict[str, Value]) -> Any:
-        """A name, a literal, or a list or tuple of them."""
+        """The value of a name, a literal, or a list or tuple of them."""
         if isinstance(node, ast.Name):
             if node.id not in known:
                 _refuse(node, "is used before it is defined")
@@ -402,7 +402,7 @@ def _is_huge(value: Any) -> bool:
 
 
 def _refuse_unusual(function: ast.FunctionDef) -> None:
-    """Raise for parts that a function of a graph does not have."""
+    """Raise for parts that the function of a graph never has."""
     a = function.args
     if a.posonlyargs or a.kwonlyargs or a.vararg or a.kwarg or a.defaults:
         _refuse(function, "inputs are given by position and have no defaults")
@@ -411,7 +411,7 @@ def _refuse_unusual(function: ast.FunctionDef) -> None:
 
 
 def _refuse_many(op: Operator, args: tuple[Any, ...], call: ast.expr) -> None:
-    """An operator with a list of results cuts a dimension: into how many pieces, at the most?"""
+    """Raise if an operator that cuts a dimension would have too many results."""
     returns = op.schema.returns
     if len(returns) != 1 or not returns[0].type.is_list:
         return
@@ -423,7 +423,7 @@ def _refuse_many(op: Operator, args: tuple[Any, ...], call: ast.expr) -> None:
 
 
 def _added(graph: Graph, op: Any, args: tuple[Any, ...], types: Any, graphs: Any = None) -> Node:
-    """A node whose outputs get their names later."""
+    """Add a node, whose outputs get their names later."""
     node = Node(op, args, graphs)
     node.outputs = [Value("", type, node, number) for number, type in enumerate(types)]
     graph.append(node)
@@ -447,13 +447,13 @@ def _argument(op: Operator, argument: Any, given: dict[str, Any], call: ast.expr
 
 
 def _converted(op: Operator, argument: Any, value: Any) -> Any:
-    """A constant as the schema wants it; one of the right type stays as it is."""
+    """A constant converted to the schema's type; a list of the right type stays as it is."""
     converted = arguments.convert(op.name, argument, value)
     return value if type(converted) is list and isinstance(value, (list, tuple)) else converted
 
 
 def _as_tuple(argument: Any, value: Any) -> Any:
-    """Lists of tensors and of whole numbers are tuples in a graph."""
+    """Lists of tensors and of whole numbers as tuples, as graphs have them."""
     if isinstance(value, list) and (argument.type.is_tensor or argument.type.base == "int"):
         return tuple(value)
     return value

@@ -1,9 +1,9 @@
-"""Cutting a joint graph in two: which values the forward half keeps for the backward half.
+"""Cut a joint graph in two: which values the forward half keeps for the backward half.
 
-`Cut.choose` finds them, `extract` takes a half out. By default a minimum cut chooses the fewest
-bytes, given that cheap operators (pointwise ones, views, constants) may be computed again in the
-backward half. Of several such cuts it takes the one that computes least again. Inputs and outputs
-are alive anyway and count almost nothing.
+`Cut.kept_values` chooses the values, `extract` takes a half out. By default a minimum cut chooses
+the fewest bytes, given that the backward half may recompute cheap operators (pointwise ones, views,
+constants). Of several such cuts it takes the one that recomputes least. Inputs and outputs are
+alive anyway and count almost nothing.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from adjoint.core.errors import ArgumentError
 from adjoint.core.source_lines import warn
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
+from adjoint.graph.statistics import size
 
 _INFINITE = math.inf
 
 
 class Cut:
-    """A joint graph that is to be cut: inputs and outputs of the forward half, the gradients that
-    come into the backward half, and its results.
+    """A joint graph to be cut: the inputs and outputs of the forward half, the gradients that come
+    into the backward half, and its results.
     """
 
     def __init__(
@@ -54,15 +55,15 @@ class Cut:
         )
 
     def floor(self, allowed: set[Value]) -> list[Value]:
-        """What the backward half needs of the inputs and of `allowed`, computing the rest again."""
+        """The inputs and values of `allowed` that a backward recomputing the rest needs."""
         return _in_order(self.joint, _down_to(self.required, allowed | set(self.inputs)))
 
     def _within(self, limit: int, keepable: set[Value]) -> list[Value]:
-        """The choice that computes least again and keeps at most `limit` bytes of temporaries."""
+        """The values that recompute least and keep at most `limit` bytes of temporaries."""
         smallest: list[Value] = []
         for mode in ("nothing", "auto", "everything"):
             kept = self.kept_values(keepable, mode)
-            temporaries = sum(size_of(v) for v in kept if v not in self.inputs)
+            temporaries = sum(size(v.type) for v in kept if v not in self.inputs)
             if temporaries <= limit:
                 return kept
             smallest = kept
@@ -72,17 +73,12 @@ class Cut:
         return smallest
 
 
-def size_of(value: Value) -> int:
-    """The bytes of a value."""
-    return math.prod(value.shape) * value.dtype.itemsize
-
-
 def _required(
     nodes: Sequence[Node], dependent: set[Value], results: Sequence[Value]
 ) -> list[Value]:
     """The values of the forward side that the backward side uses directly.
 
-    `dependent`, at first the incoming gradients, grows to all values of the backward side.
+    `dependent` contains the incoming gradients, and grows to all values of the backward side.
     """
     found: dict[Value, None] = {}
     for node in nodes:
@@ -98,12 +94,12 @@ def _is_constant(node: Node | None) -> bool:
 
 
 def _is_fixed(node: Node | None) -> bool:
-    """Whether a node must not run twice: it draws random numbers."""
+    """Whether a node must not run twice, since it draws random numbers."""
     return node is not None and not isinstance(node.op, Constant) and is_random(node)
 
 
 def _is_cheap(node: Node) -> bool:
-    """Whether a node may be computed again."""
+    """Whether a node may be recomputed."""
     if isinstance(node.op, Constant):
         return True
     if isinstance(node.op, Region):
@@ -120,7 +116,9 @@ def _is_cheap(node: Node) -> bool:
 
 
 def _down_to(required: Iterable[Value], floor: set[Value]) -> set[Value]:
-    """Walk back from what is required until values of the floor; constants are copied, not kept."""
+    """The values at which a walk back from `required` ends: those in `floor`, inputs, fixed nodes.
+    Constants are copied, not kept.
+    """
     kept: set[Value] = set()
     seen: set[Value] = set()
     stack = list(required)
@@ -147,7 +145,7 @@ class _Flow:
     """Maximum flow by shortest augmenting paths in layers (Dinic)."""
 
     def __init__(self) -> None:
-        self.edges: list[list[int]] = []  # of each vertex: positions in the arrays below
+        self.edges: list[list[int]] = []  # of each vertex: indices into the arrays below
         self.head: list[int] = []
         self.room: list[float] = []
 
@@ -177,7 +175,7 @@ class _Flow:
         return depth
 
     def leads_to(self, sink: int) -> list[bool]:
-        """Of each vertex, whether there is room on a way from it to the sink."""
+        """For each vertex, whether a path with room leads from it to the sink."""
         leads = [False] * len(self.edges)
         leads[sink] = True
         stack = [sink]
@@ -196,7 +194,7 @@ class _Flow:
                 pass
 
     def _augment(self, source: int, sink: int, depth: list[int], position: list[int]) -> bool:
-        """Push along one path of growing depth; iterative, since graphs are deep."""
+        """Push flow along one path through the layers; iterative, as graphs are deep."""
         path: list[int] = []
         a = source
         while a != sink:
@@ -227,9 +225,9 @@ def _minimum_cut(
     """The values with the fewest bytes from which all required ones can be computed cheaply.
 
     Each value is an edge whose capacity is its size; a node that may not run twice ties its outputs
-    to the source. What a formula computes is not cut: it stays in the backward half, where it can
-    be differentiated. Of all minimum cuts it is the one nearest the sink: tanh(matmul) keeps the
-    result of tanh, and computes nothing again.
+    to the source. Values inside a formula are not cut: they stay in the backward half, where they
+    can be differentiated. Of all minimum cuts it is the one nearest the sink: tanh(matmul) keeps
+    the result of tanh and recomputes nothing.
     """
     alive = set(inputs) | {o for o in outputs if isinstance(o, Value)}
     flow = _Flow()
@@ -240,10 +238,9 @@ def _minimum_cut(
         found = entry.get(value)
         if found is None:
             found = entry[value] = flow.vertex()
-            size = 1.0 if value in alive else max(float(size_of(value)), 1.0) + 1.0
-            flow.edge(
-                found, flow.vertex(), size if value in keepable or value in alive else _INFINITE
-            )
+            cost = 1.0 if value in alive else max(float(size(value.type)), 1.0) + 1.0
+            can_cut = value in keepable or value in alive
+            flow.edge(found, flow.vertex(), cost if can_cut else _INFINITE)
         return found
 
     stack, seen = list(required), set(required)
@@ -279,7 +276,7 @@ def extract(
 ) -> Graph:
     """The graph that computes `outputs` from `inputs`, both values of the joint graph.
 
-    It has the nodes `also`, too, whether or not their results are needed.
+    It has the nodes `also`, too, whether their results are needed or not.
     """
     made = Graph(signature)
     mapping: dict[Value, Any] = {v: made.add_input(v.type, v.name) for v in inputs}
@@ -297,7 +294,7 @@ def extract(
 def _needed(
     joint: Graph, given: set[Value], outputs: Sequence[Any], also: Sequence[Node] = ()
 ) -> list[Node]:
-    """The nodes on the way from `given` to `outputs`, and to `also`, in order."""
+    """The nodes on the way from `given` to `outputs` and to `also`, in order."""
     wanted = set(also)
     stack = [o for o in outputs if isinstance(o, Value)]
     stack.extend(value for node in also for value in node.inputs())

@@ -1,8 +1,8 @@
 """Graphs as text: Python that runs (`print(graph)`), and a compact listing (`graph.ssa()`).
 
-The Python text holds everything, types and places in comments, and `parsing.parse` reads it back.
-Large constants are not written out: the text takes them from a dictionary `constants`, which
-`graph.constants` gives.
+The Python text is complete, with types and places in comments, and `parsing.parse` reads it back.
+Large constants are not written out: the text takes them from the dictionary `constants`, which is
+`graph.constants`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.tensor.tensor import is_plain
 
-SMALL = 64  # elements of a constant that is written out
+SMALL = 64  # elements up to which a constant is written out
 _TAKEN = frozenset(("ad", "constants", "complex", *keyword.kwlist))
 
 
 def name_of(value: Value) -> str:
-    """The name of a value as a Python name."""
+    """A value's name in the Python text."""
     return f"{value.name}_" if value.name in _TAKEN else value.name
 
 
 def type_text(type: Type) -> str:
-    """`f32[3,4]`, with `grad` behind it where a gradient is wanted."""
+    """`f32[3,4]`, followed by `grad` if a gradient is required."""
     return f"{type} grad" if type.requires_grad else str(type)
 
 
@@ -104,7 +104,7 @@ def _is_listed(node: Node) -> bool:
 
 
 def _is_call(node: Node) -> bool:
-    """Whether a region is just a call of its one graph; the text leaves out a rule of its own."""
+    """Whether a region is a call of its only graph; the text leaves a custom rule out."""
     return node.op.name == "call" or is_custom(node)
 
 
@@ -124,7 +124,7 @@ def _comment(node: Node) -> str:
 
 
 def _arguments(node: Node, names: Names) -> list[str]:
-    """The arguments of a call; those at the end that have their default are left out."""
+    """The arguments of a call, without defaults at its end."""
     pieces: list[tuple[str, bool]] = []
     for argument, value in zip(node.op.schema.arguments, node.args, strict=True):
         is_default = argument.has_default and _same(
@@ -168,7 +168,7 @@ def _literal(value: Any, names: Names) -> str:
 
 
 def number(value: Any) -> str:
-    """A Python number, so that reading it back gives the same bits."""
+    """The Python text of a number, which gives the same bits when it is read."""
     if isinstance(value, complex):
         return f"complex({number(value.real)}, {number(value.imag)})"
     if isinstance(value, float) and not math.isfinite(value):
@@ -184,7 +184,7 @@ def _is_small(tensor: Any) -> bool:
 
 
 def _large(graph: Graph) -> Iterator[tuple[str, Any]]:
-    """The tensors and objects that the text takes from a dictionary, and a name for each."""
+    """(name, object) for each tensor and object that the text takes from `constants`."""
     for node in graph.nodes:
         if isinstance(node.op, Constant) and not _is_small(node.op.tensor):
             yield name_of(node.outputs[0]), node.op.tensor
@@ -198,11 +198,11 @@ def _large(graph: Graph) -> Iterator[tuple[str, Any]]:
                 yield f"{stem}_argument", value
 
 
-Names = dict[int, str]  # of such objects, by id
+Names = dict[int, str]  # id of such an object -> its name
 
 
 def _names(graph: Graph) -> Names:
-    """A name of its own for each object: those of inner graphs repeat the names of their values."""
+    """A unique name for each object, as values of inner graphs may have equal names."""
     found: Names = {}
     taken: set[str] = set()
     for wanted, value in _large(graph):
@@ -251,7 +251,7 @@ def _negative_zero(value: complex) -> bool:
 
 
 def _call_text(graph: Graph, name: str) -> str:
-    """How the user calls it, if not with one tensor for each input: f({'w': params_w}, 3)."""
+    """The user's call, f({'w': params_w}, 3), unless it has one tensor for each input."""
     structure = graph.signature.inputs
     if structure is None:
         return ""
@@ -277,7 +277,7 @@ def _call_text(graph: Graph, name: str) -> str:
 
 
 def _keyword(name: str, text: str) -> str:
-    """A keyword argument; f(**{"a b": 3}) takes words that are no names."""
+    """A keyword argument; f(**{"a b": 3}) for words that are no names."""
     plain = name.isidentifier() and not keyword.iskeyword(name)
     return f"{str.__str__(name)}={text}" if plain else f"**{{{number(name)}: {text}}}"
 

@@ -1,8 +1,9 @@
-"""Pictures of graphs: SVG, without other programs.
+"""Pictures of graphs as SVG, without other programs.
 
-Nodes stand in layers, each below what it uses; within a layer they are ordered by where their
-inputs stand. A node of a backward (it has a block) has a dashed frame, and the colour is its
-family's. What a backward takes over from the forward is drawn dashed, with its size.
+Nodes are in layers, each below the nodes that it uses; within a layer they are ordered by the
+positions of their inputs. The colour shows the family of the operator. A node of a backward (one
+with a block) has a dashed frame. Values that a backward takes from the forward are drawn dashed,
+with their sizes.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _COLOURS = {
 }  # fmt: skip
 _OTHER, _INPUT, _OUTPUT = "#ffffff", "#444444", "#444444"
 _WIDTH, _HEIGHT, _GAP, _LAYER = 150, 34, 18, 64
-_MOST = 2000  # nodes of a picture that a person can still look at
-_MOST_SHOWN = 200  # nodes of one that a notebook shows unasked
+_MOST = 2000  # most nodes in a picture
+_MOST_SHOWN = 200  # most nodes in a picture that a notebook shows by itself
 
 
 class _Box:
@@ -45,9 +46,7 @@ class _Box:
         self.lines, self.colour, self.dashed, self.text_colour = lines, colour, dashed, text_colour
         self.layer = 0
         self.x = 0.0
-        self.below: list[
-            tuple[_Box, str, bool]
-        ] = []  # what uses it, a label, whether it is a capture
+        self.below: list[tuple[_Box, str, bool]] = []  # (user, label, whether it is a capture)
 
 
 def svg(graph: Graph) -> str:
@@ -56,7 +55,7 @@ def svg(graph: Graph) -> str:
 
 
 def svg_of_pair(pair: Any) -> str:
-    """A gradient: `f` on the left, `df` on the right, where what it captures has a dashed frame."""
+    """The picture of a gradient: `f` on the left, `df` on the right, captured values dashed."""
     left, width, height = _drawing(pair.f, len(pair.f.inputs))
     right, more, other = _drawing(pair.df, len(pair.output_grads))
     placed = right.replace("<svg ", f'<svg x="{width + _GAP}" ', 1)
@@ -67,7 +66,7 @@ def svg_of_pair(pair: Any) -> str:
 
 
 def _drawing(graph: Graph, given: int) -> tuple[str, int, int]:
-    """The text, width and height; inputs from number `given` on are captures."""
+    """(text, width, height) of a picture; inputs from number `given` on are captures."""
     boxes = _boxes(graph, given)
     layers = _layered(boxes)
     width = max((len(layer) for layer in layers), default=1) * (_WIDTH + _GAP) + _GAP
@@ -106,7 +105,7 @@ def _given(text: str, path: str | os.PathLike[str] | None) -> Any:
 
 
 def page(graph: Graph) -> str:
-    """A graph in notebooks: the picture, and its Python text to unfold; of a large one the text."""
+    """A graph in notebooks: its picture, and its text folded; of a large graph the text."""
     text = f"<pre>{html.escape(str(graph))}</pre>"
     if len(graph) > _MOST_SHOWN:
         return f"<div>{html.escape(repr(graph))}</div>{text}"
@@ -179,7 +178,7 @@ def _bytes(value: Value) -> str:
 
 
 def _layered(boxes: list[_Box]) -> list[list[_Box]]:
-    """The layers, each ordered by the middle of what its boxes use."""
+    """The layers, each ordered by the mean position of the boxes that a box uses."""
     layers: list[list[_Box]] = [[] for _ in range(max((b.layer for b in boxes), default=0) + 1)]
     for box in boxes:
         layers[box.layer].append(box)

@@ -1,4 +1,4 @@
-"""Numbers about a graph: nodes, arithmetic, bytes that move, memory at once."""
+"""Statistics of a graph: nodes, arithmetic, bytes moved, peak memory."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Statistics:
 
     nodes: int  # constants not counted
     constants: int
-    flops: int  # one per element of a pointwise result or a sum's input, two per term of a product
-    bytes: int  # read and written, each operator by itself; views move nothing
-    peak: int  # bytes alive at once with inputs and constants, freed after the last use
-    operators: dict[str, int]  # how often each occurs, most frequent first
+    flops: int  # per element of a pointwise result or of a sum's input; two per term of a product
+    bytes: int  # read and written by each operator; views move nothing
+    peak: int  # most bytes alive at once, with inputs and constants
+    operators: dict[str, int]  # number of each operator, most frequent first
 
     def __str__(self) -> str:
         common = ", ".join(f"{name} {count}" for name, count in list(self.operators.items())[:8])
@@ -73,7 +73,7 @@ def size(type: Type) -> int:
 
 
 def flops(node: Node) -> int:
-    """The arithmetic of one node, roughly."""
+    """An estimate of a node's arithmetic."""
     if not isinstance(node.op, Operator) or is_view(node) or not node.outputs:
         return 0
     out = math.prod(node.outputs[0].shape)
@@ -97,7 +97,7 @@ def moved(node: Node) -> int:
 
 
 def peak(graph: Graph) -> int:
-    """The most bytes alive at once; a view keeps what it views alive."""
+    """The most bytes alive at once; a view keeps its source alive."""
     owner: dict[Value, Value] = {}
     last: dict[Value, Node | None] = {}
     for node in graph.nodes:

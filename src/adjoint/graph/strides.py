@@ -1,12 +1,12 @@
 """Imagined memory: the strides that the tensors of a trace would have in eager mode.
 
-To the traced function a tensor that is not a view is contiguous, and a view has the strides that it
-would have there. Whether reshape() copies is asked of the order in which eager mode would lay the
-tensor out: that of a transposed tensor's clone or double is transposed.
+To the traced function a tensor that is no view is contiguous, and a view has the strides of a view
+of a contiguous base. Whether reshape() copies depends on the strides in eager mode: there the clone
+or the double of a transposed tensor is transposed.
 
-The arrays that tell have addresses and no memory (`core.storage.imagined`), so views are taken of
-them and nothing else. Layers of a network ask the same again and again, so that answers are
-remembered by layout.
+The arrays used here have addresses and no memory (`core.storage.imagined`), so only views of them
+are taken. Layers of a network ask the same questions again and again, so answers are remembered by
+layout.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from adjoint.ops.operator import Operator
 from adjoint.tensor import views
 from adjoint.tensor.tensor import Tensor, make
 
-_REMEMBERED = 4096  # answers
-_COPIES = frozenset(("clone.default", "_to_copy.default"))  # in a memory format, the last argument
+_REMEMBERED = 4096  # answers of each function
+_COPIES = frozenset(("clone.default", "_to_copy.default"))  # the last argument is a memory format
 _LIKE = _COPIES | {f"{name}_like.default" for name in ("empty", "zeros", "ones", "full")}
 
 
 class StridedLayout(NamedTuple):
-    """A place in imagined memory."""
+    """The strides and offset of a tensor in imagined memory."""
 
     shape: tuple[int, ...]
     dtype: Any  # NumPy's
     strides: tuple[int, ...]  # in bytes
-    offset: int  # of the first element, counted in elements from the base's
+    offset: int  # of the first element, in elements from the base's first
 
     def array(self) -> Any:
-        """An array, never read or written, that lies in memory like this."""
+        """An array with this layout, which is never read or written."""
         return imagined(self.shape, self.dtype, self.strides)
 
 
 def view_of(tensor: Any) -> Any:
-    """How a tensor comes from its base; None if it is no view."""
+    """The path by which a tensor is a view of its base; None if it is no view."""
     return None if tensor.extra is None else tensor.extra.view
 
 
 def seen(tensor: Any) -> StridedLayout:
-    """The layout that a traced function sees: of a view of a contiguous base."""
+    """The layout that the traced function sees: that of a view of a contiguous base."""
     view = view_of(tensor)
     if view is None:
         return _ordered(tuple(tensor.shape), tensor.dtype.np, None)
@@ -62,18 +62,18 @@ def _eager(tensor: Any) -> StridedLayout:
     if type(tensor.value) is np.ndarray:
         return StridedLayout(tensor.value.shape, tensor.value.dtype, tensor.value.strides, 0)
     view = view_of(tensor)
-    if view is not None and view.function:  # of a user's function, which tells no path
+    if view is not None and view.function:  # made by a user's function, so that the path is unknown
         return _ordered(tuple(tensor.shape), tensor.dtype.np, None)
     base = tensor if view is None else view.base
     order = None if base.extra is None else base.extra.order
     found = _ordered(tuple(base.shape), base.dtype.np, order)
-    # where the trace took the base to lie in order, and viewed it, eager mode may copy
+    # if the trace assumed a contiguous base and took a view, eager mode may copy
     return found if view is None else _viewed(found, _path(view))
 
 
 @lru_cache(_REMEMBERED)
 def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> StridedLayout:
-    """Of a tensor that is no view, its dimensions in this order, the outermost first."""
+    """The layout of a tensor that is no view, with its outermost dimension first in `order`."""
     if order is None:
         return StridedLayout(shape, dtype, row_major(shape, dtype), 0)
     strides = row_major([shape[d] for d in order], dtype)
@@ -82,7 +82,7 @@ def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) 
 
 @lru_cache(_REMEMBERED)
 def _viewed(base: StridedLayout, path: tuple[views.Step, ...]) -> StridedLayout:
-    """Of a view of a base."""
+    """The layout of a view of a base."""
     array = base.array()
     for op, rest, number in path:
         array = _step(array, op, [_argument(r) for r in rest], number)
@@ -90,7 +90,7 @@ def _viewed(base: StridedLayout, path: tuple[views.Step, ...]) -> StridedLayout:
 
 
 def _step(array: Any, op: Operator, rest: list[Any], number: int | None) -> Any:
-    """A view of an array; where eager mode computes, an array of its own."""
+    """A view of an array; an array of its own if the operator computes in eager mode."""
     example = meta_tensor(array.shape, dtypes.of(array.dtype))
     found = infer(op, [example, *rest])
     spec = found if number is None else found[number]
@@ -105,21 +105,22 @@ def _step(array: Any, op: Operator, rest: list[Any], number: int | None) -> Any:
 
 
 def _is_view(op: Operator, example: Any, rest: list[Any]) -> bool:
-    """Whether a row's result looks at its argument, as it says: of a number that is repeated, which
-    may be read.
+    """Whether the operator really returns a view for these arguments.
+
+    Tried on a stride-0 array, which is safe to read.
     """
     if op.row.archetype.shape != "view":
         return False
     try:
         found = op.parts.compute(example, *rest)
-    except (AdjointError, ValueError):  # it looks at strides, and wants others
+    except (AdjointError, ValueError):  # it requires other strides
         return True
     first = found[0] if isinstance(found, list) and found else found
     return isinstance(first, np.ndarray) and np.may_share_memory(first, example.value)
 
 
 def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
-    """An array with another shape; None where that takes a copy."""
+    """A view of an array in another shape; None if the reshape needs a copy."""
     try:
         return array.reshape(shape, copy=False)
     except ValueError:
@@ -127,7 +128,7 @@ def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _path(view: Any) -> tuple[views.Step, ...]:
-    """The path of a view that can be remembered: layouts in the place of tensors."""
+    """The path of a view with layouts in place of tensors, so that it can be a key."""
     return tuple([(op, tuple(map(_remembered, rest)), n) for op, rest, n in view.path])
 
 
@@ -145,7 +146,7 @@ def _argument(remembered: Any) -> Any:
 
 
 def copies(op: Operator, source: Any, values: list[Any]) -> bool:
-    """Whether reshape would copy: the strides do not allow the new shape."""
+    """Whether reshape would copy, since the strides do not allow the new shape."""
     if _lies_in_order(source):
         return False
     return _copies(op, _eager(source), tuple(map(_remembered, values[1:])))
@@ -158,7 +159,7 @@ def _copies(op: Operator, source: StridedLayout, rest: tuple[Any, ...]) -> bool:
 
 
 def note_order(op: Operator, values: list[Any], out: Any) -> None:
-    """Note in which order eager mode lays out the result of an operator that keeps the order."""
+    """Note the order of dimensions in memory that eager mode gives the result of an operator."""
     like = op.full_name in _LIKE
     if (not like and op.row.archetype.shape != "broadcast") or len(out.shape) < 2:
         return
@@ -174,9 +175,9 @@ def note_order(op: Operator, values: list[Any], out: Any) -> None:
 
 @lru_cache(_REMEMBERED)
 def _order(like: bool, *layouts: StridedLayout) -> tuple[int, ...] | None:
-    """The dimensions of a result, outermost in memory first; None if it lies in order."""
+    """The order of the result's dimensions in memory, outermost first; None if it is contiguous."""
     whole = [each.array() for each in layouts]
-    # the order follows from strides: two elements along each dimension tell, and need no memory
+    # two elements along each dimension suffice to find the order, and need little memory
     arrays = [a[(slice(2),) * a.ndim] for a in whole]
     array = np.empty_like(arrays[0], order=order_of(whole[0])) if like else _broadcast(arrays)
     if array.flags.c_contiguous:
@@ -185,16 +186,16 @@ def _order(like: bool, *layouts: StridedLayout) -> tuple[int, ...] | None:
 
 
 def _broadcast(arrays: list[Any]) -> Any:
-    """An array of bytes, in the order that NumPy gives the result of a function of these."""
+    """An array of bytes, in the memory order of NumPy's result for these operands."""
     flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
-    # of bytes: NumPy knows no dtype that holds both bfloat16 and whole numbers
+    # bytes, since NumPy has no common dtype of bfloat16 and whole numbers
     dtypes = [*(a.dtype for a in arrays), np.uint8]
     with np.nditer([*arrays, None], ["zerosize_ok"], flags, dtypes, order="K") as loop:
         return loop.operands[-1]
 
 
 def _lies_in_order(tensor: Any) -> bool:
-    """Whether a tensor is known to be contiguous, without looking at what it views."""
+    """Whether a tensor is known to be contiguous, without a look at the base of a view."""
     if type(tensor.value) is np.ndarray:
         return bool(tensor.value.flags.c_contiguous)
     return tensor.extra is None or (tensor.extra.view is None and tensor.extra.order is None)

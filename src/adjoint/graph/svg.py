@@ -1,4 +1,4 @@
-"""Elements of SVG as text, for pictures that need nothing installed."""
+"""Elements of SVG as text."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def document(width: float, height: float, style: str, parts: Iterable[str]) -> s
 
 
 def _text(value: object) -> str:
-    """An attribute's value; lengths have a tenth of a pixel."""
+    """The text of an attribute's value; lengths are rounded to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)

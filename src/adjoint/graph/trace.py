@@ -1,11 +1,11 @@
-"""Tracing: run a Python function on tensors without data, and write down its operators.
+"""Tracing: run a Python function on tensors without data, and record its operators.
 
-A trace is a level like `grad` and `vmap`: an operator on its tensors becomes a node, and the types
-of the results come from the shape rule of the row. Transforms inside the function call operators on
-the level below, which is this one, so `trace(ad.grad(f), x)` is the graph of the gradient. Tensors
-from outside become constants.
+A trace is a level like `grad` and `vmap`: an operator on its tensors becomes a node, whose result
+types come from the shape rule of the row. Transforms inside the function call operators on the
+level below them, which is the trace, so `trace(ad.grad(f), x)` is the graph of the gradient.
+Tensors from outside become constants.
 
-Writes in place and views are undone as they happen (see functional.py): the graph is pure.
+Writes in place and views become functional as they happen (functional.py), so the graph is pure.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class ShapeDtype:
         self.shape = (shape,) if isinstance(shape, int) else tuple(int(s) for s in shape)
         self.dtype: DType = to_dtype(dtype)
         self.requires_grad = requires_grad
-        self.is_array = False  # whether it stands for one of NumPy's arrays
+        self.is_array = False  # whether it stands for a NumPy array
 
     @classmethod
     def of(cls, example: Any, shape: Any, requires_grad: bool) -> ShapeDtype:
-        """What stands for a tensor or an array like the example."""
+        """An example like a tensor or an array, with this shape."""
         made = cls(shape, example.dtype, requires_grad)
         made.is_array = type(example) is ArrayTensor or getattr(example, "is_array", False)
         return made
@@ -92,15 +92,15 @@ class TraceLevel(Level):
     name = "trace"
     of_what = "traced function"
     creates = True
-    whole = False  # whether it is a function's, and not that of a loop or a branch in one
+    whole = False  # whether it traces a whole function, not a loop or branch in one
 
     def __init__(self, graph: Graph | None = None) -> None:
         super().__init__()
         self.graph = Graph() if graph is None else graph
         self.constants: dict[
             int, tuple[Any, Value]
-        ] = {}  # by id; the tensor is kept so that its id stays
-        self.made: set[Counter] = set()  # of tensors with known numbers that were made inside
+        ] = {}  # by id; the tensor stays alive, so the id stays valid
+        self.made: set[Counter] = set()  # counters of tensors with known values made inside
         self.copied: dict[int, Any] = {}  # results of view() that are copies, by id
         self.foreign: dict[int, Any] = {}  # views of tensors from outside, by id
         self.detached: dict[Value, Value] = {}
@@ -111,7 +111,7 @@ class TraceLevel(Level):
         return wrap(self, value)
 
     def constant(self, tensor: Any) -> Value:
-        """The value of a tensor from outside."""
+        """The graph's value for a tensor from outside."""
         found = self.constants.get(id(tensor))
         if found is None:
             watch = None if self.was_made_inside(tensor) else CopyWatch(tensor)
@@ -122,10 +122,10 @@ class TraceLevel(Level):
         return found[1]
 
     def value(self, tensor: Any) -> Value:
-        """The graph's value of any tensor."""
+        """The graph's value for any tensor."""
         if tensor.home is self:
             return tensor.value
-        if isinstance(tensor.home, NearLevel):  # leaves a branch or a loop
+        if isinstance(tensor.home, NearLevel):  # a tensor of a branch or a loop
             return self.value(tensor.value)
         return self.constant(tensor)
 
@@ -150,7 +150,7 @@ class TraceLevel(Level):
             return binding.decomposition(row)(*values)
         out = self._node(op, explicit, kind, types, values)
         if asked == "view" and op.name == "reshape" and out.extra is None:
-            self.copied[id(out)] = out  # a graph copies here: a write would not reach the source
+            self.copied[id(out)] = out  # the graph copies here: a write would not reach the source
         if "kink" not in row.texts:
             return out
         return (
@@ -210,7 +210,7 @@ class TraceLevel(Level):
             self.foreign[id(made)] = made
 
     def _detach(self, value: Value) -> Value:
-        """The value without a gradient: what no_grad() means in a graph."""
+        """The value without a gradient, as no_grad() demands."""
         found = self.detached.get(value)
         if found is None:
             node = self.graph.add(_DETACH(), (value,), (Type(value.shape, value.dtype),))
@@ -219,7 +219,7 @@ class TraceLevel(Level):
         return found
 
     def _contiguous(self, value: Value) -> Value:
-        """The value laid out in order, whatever the arrays of a run look like."""
+        """The value made contiguous, whatever the strides of a run's arrays are."""
         clone = operator("clone")
         return self.graph.add(clone, (value, 0), (value.type,)).outputs[0]
 
@@ -269,7 +269,7 @@ class TraceLevel(Level):
         raise TraceError(no_array(f"{what} inside ad.trace: the values are not known"))
 
     def created(self, tensor: Tensor) -> Tensor:
-        """A tensor with known numbers: it keeps them, unless it is written to."""
+        """A tensor with known values, which it keeps unless it is written to."""
         if is_plain(tensor):
             self.made.add(own_counter(tensor))
         return tensor
@@ -302,20 +302,20 @@ class TraceLevel(Level):
         return functional.write(self, op, function, values)
 
     def another(self) -> TraceLevel:
-        """A trace of a part that has a graph of its own."""
+        """A trace for a part with a graph of its own."""
         return TraceLevel()
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """A function with a derivative of its own becomes one node that keeps it."""
+        """Add one node for a function with a derivative of its own, which keeps the rule."""
         return custom.traced(self, function, args, keywords)
 
 
-def _DETACH() -> Operator:  # a constant, made late: operators need the wired package
+def _DETACH() -> Operator:  # a constant, made late since operators need the wired package
     return operator("detach")
 
 
 def _snapshot(tensor: Any) -> Any:
-    """A constant that later writes to the tensor do not reach; history is kept."""
+    """A constant that later writes to the tensor do not reach, with the same history."""
     if is_plain(tensor) and tensor.edge is None:
         made = tensor.detach()
         if tensor.value.flags.writeable:
@@ -332,7 +332,7 @@ def _is_example(leaf: Any) -> bool:
 
 
 def type_of(example: Any) -> Type | None:
-    """The type of an example; None for what stays as it is: whole numbers, flags, strings."""
+    """The type of an example; None for a static argument: a whole number, a flag, a string."""
     if isinstance(example, (Tensor, ShapeDtype)):
         return Type(tuple(example.shape), example.dtype, example.requires_grad)
     if isinstance(example, Spec):
@@ -373,7 +373,7 @@ def _starred(parameters: list[Any]) -> str:
 
 
 def identifier(text: str, otherwise: str = "x") -> str:
-    """A Python name made of any text: params['w'] becomes params_w."""
+    """A Python name made from any text: params['w'] becomes params_w."""
     name = re.sub(r"\W+", "_", text).strip("_") or otherwise
     if keyword.iskeyword(name):
         return otherwise
@@ -404,7 +404,7 @@ def trace(function: Any, /, *examples: Any, **keywords: Any) -> Graph | Tensor:
     >>> ad.trace(ad.eye(3))
     tensor(3.)
     """
-    if isinstance(function, (Tensor, np.ndarray)):  # PyTorch's name for the sum of the diagonal
+    if isinstance(function, (Tensor, np.ndarray)):  # PyTorch's `trace`, the sum of the diagonal
         return operator("trace")(function)
     if not callable(function):
         raise ArgumentError(f"trace: needs a function or a matrix, got {type(function).__name__}")
@@ -437,7 +437,7 @@ def trace(function: Any, /, *examples: Any, **keywords: Any) -> Graph | Tensor:
 
 
 def _input(level: TraceLevel, value: Value, leaf: Any) -> Any:
-    """The tensor of an input; one that counts as a number where the argument is one."""
+    """The tensor for an input: a held number or an array if the argument is one."""
     number = leaf.wrapped if type(leaf) is NumberTensor else number_of(leaf)
     tensor = level.lift(value)
     if number is not None:

@@ -1,4 +1,4 @@
-"""Types of the results of a node, from the shape rule of its row."""
+"""The types of a node's results, from the shape rule of its row."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from adjoint.tensor.tensor import make
 
 
 def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
-    """How the results are put together (None: one tensor; tuple; list), and the type of each."""
+    """(kind, types): the results' container (None for one tensor, tuple or list), and types."""
     _refuse_dtypes(op, args)
     inferred = meta.infer(op, [_without_data(a) for a in args])
     needs = needs_gradient(op.row, args)
@@ -50,9 +50,9 @@ def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, 
 def _refuse_dtypes(op: Operator, args: tuple[Any, ...]) -> None:
     """Raise if the kernel of an elementwise operator or a reduction does not take these arguments.
 
-    Native code would: it has an expression of the operator, and no kernel that looks. Where the
-    row does not say that the kernel takes them, the operator is run on one element, and says what
-    it says of all tensors of the dtypes.
+    Native code would not raise, since it has an expression of the operator and no kernel that
+    checks. If the row does not say that the kernel takes the arguments, the operator runs on one
+    element, and raises as it would for all tensors of these dtypes.
     """
     row = op.row
     if not row.kernel or op.schema.replaces or row.random:
@@ -63,11 +63,11 @@ def _refuse_dtypes(op: Operator, args: tuple[Any, ...]) -> None:
 
 
 def takes(row: Row, args: Sequence[Any]) -> bool:
-    """Whether the facts of an elementwise row or a reduction say that its kernel takes these."""
+    """Whether a row, elementwise or a reduction, says that its kernel takes these arguments."""
     specs = [a.type.spec if type(a) is Value else a for a in args]
     if row.promoted:
         dtype = row.computes_in(dict(zip(row.schema.names, specs, strict=True)))
-    else:  # a reduction has one tensor; an elementwise row that promotes nothing says nothing
+    else:  # a reduction has one tensor; an elementwise row without promotion says nothing
         dtype = None if row.archetype.promotes else specs[0].dtype
     return (
         dtype is not None
@@ -80,13 +80,13 @@ def takes(row: Row, args: Sequence[Any]) -> bool:
 
 
 def _fits(row: Row, argument: Argument, value: Any, dtype: DType) -> bool:
-    """Whether a row's facts say that its kernel, which computes in a dtype, takes an argument."""
+    """Whether a row says that its kernel, which computes in `dtype`, takes an argument."""
     is_promoted, is_number = argument in row.promoted, argument.type.base == "Scalar"
-    if type(value) is Spec:  # beside promoted tensors stand conditions
+    if type(value) is Spec:  # tensors next to promoted ones are conditions
         return is_promoted or not row.promoted or value.dtype is dtypes.bool_
     if is_number and value is not None and not _holds(dtype, value):
         return False
-    if argument.name in ("dim", "keepdim"):  # at which shape rules look
+    if argument.name in ("dim", "keepdim"):  # checked by shape rules
         return True
     if type(value) is DType:
         return value.category >= dtype.category and KINDS[value.category] in row.dtypes
@@ -96,7 +96,7 @@ def _fits(row: Row, argument: Argument, value: Any, dtype: DType) -> bool:
 
 
 def _holds(dtype: DType, number: Any) -> bool:
-    """Whether every dtype of this category holds a number of Python's, as far as is easily seen."""
+    """Whether all dtypes of this category surely hold a Python number."""
     if dtype.category >= FLOAT:
         return type(number) in NUMBERS and (dtype.is_complex or type(number) is not complex)
     return type(number) in (bool, int) and 0 <= number < 128
@@ -109,12 +109,13 @@ def _of_one_element(argument: Any) -> Any:
     return [_of_one_element(a) for a in argument] if type(argument) is tuple else argument
 
 
-# What a while_loop stacks has a length known when it runs: -1 in its type, this in shape rules.
+# The length of a while_loop's stack is known only when it runs: it is -1 in types, and this number
+# in shape rules.
 _STAND_IN = 104_729
 
 
 class Types:
-    """Result types with a memory: graphs ask the same again and again."""
+    """Result types with a memory, since graphs ask for the same ones again and again."""
 
     def __init__(self) -> None:
         self.known: dict[Any, tuple[Any, tuple[Type, ...]]] = {}
@@ -124,7 +125,7 @@ class Types:
         try:
             key = (DEFAULT.dtype, op, *[_key(a) for a in args])
             found = self.known.get(key)
-        except TypeError:  # a list of floats, a generator
+        except TypeError:  # unhashable: a list of floats, a generator
             return result_types(op, args)
         if found is None:
             found = self.known[key] = result_types(op, args)
@@ -132,7 +133,7 @@ class Types:
 
 
 def _key(argument: Any) -> Any:
-    """The part of an argument that decides a type; 1, 1.0 and True make different types."""
+    """A key of an argument that decides types; 1, 1.0 and True have different keys."""
     if type(argument) is Value:
         return argument.type
     if type(argument) is tuple:
@@ -146,7 +147,7 @@ def _type(spec: Spec, needs: bool) -> Type:
 
 
 def needs_gradient(row: Row, args: tuple[Any, ...]) -> bool:
-    """Whether a gradient goes through a node to one of its arguments."""
+    """Whether a gradient passes through a node to one of its arguments."""
     names = differentiable_names(row)
     for name, argument in zip(row.schema.names, args, strict=True):
         if name in names:
@@ -162,7 +163,7 @@ def needs_gradient(row: Row, args: tuple[Any, ...]) -> bool:
 
 @remembered
 def differentiable_names(row: Row) -> frozenset[str]:
-    """The arguments that a gradient may go to, by a formula or the decomposition."""
+    """The names of arguments to which a gradient may pass, by a formula or by the decomposition."""
     if row.decompose and not row.reverse and not row.forward:
         return frozenset(a.name for a in row.schema.tensors)
     return frozenset(a.name for a in row.differentiable) | frozenset(row.refused)
@@ -179,7 +180,7 @@ def _without_data(value: Any) -> Any:
 
 
 def substitute_needing(args: tuple[Any, ...], change: Callable[[Value], Value]) -> tuple[Any, ...]:
-    """Arguments with every value that requires a gradient changed."""
+    """Arguments, with `change` applied to values that require a gradient."""
     if not any(v.type.requires_grad for v in _flat(args)):
         return args
     return substitute(args, lambda v: change(v) if v.type.requires_grad else v)

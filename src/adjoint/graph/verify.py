@@ -38,7 +38,7 @@ def verify(graph: Graph) -> Graph:
 
 
 class _Checker:
-    """Walks one graph."""
+    """Checks one graph."""
 
     def __init__(self, graph: Graph, where: str) -> None:
         self.graph = graph
@@ -203,7 +203,7 @@ def _users(uses: dict[Node, int]) -> str:
 
 
 def fits(argument: Argument, value: Any) -> bool:
-    """Whether a value can stand for an argument in a graph."""
+    """Whether a value may be an argument in a graph."""
     kind = argument.type
     if value is None:
         return kind.is_optional

@@ -1,1 +1,1 @@
-"""C as the target language: expressions, functions, building and loading."""
+"""C as the target language: loop programs, regions, calls of routines, threads."""

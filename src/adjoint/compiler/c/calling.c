@@ -1,15 +1,15 @@
-/* A call of a compiled program as a function of Python's own: tensors and arrays in, tensors out.
+/* A call of a compiled program as a built-in function: tensors and arrays in, tensors out.
 
-   Nothing of Python's or NumPy's headers is needed: their functions come in a table, and where the
-   fields of objects are was found by looking (calling.py). A plan says what a program wants:
+   It needs no headers of Python or NumPy: their functions come in a table, and the offsets of object
+   fields were found by searching objects (fast_call.py). A plan tells how to call a program:
 
      block, run, status, acquire, release, declined, inputs, results, steps, busy, short,
-     for each input four times its slot, and what it is to be,
-     for each result its slot, dtype, dimensions, a function that gives it or 0, sizes,
-     for each step of building the output a kind and a number.
+     for each input four times its slot plus its kind,
+     for each result its slot, dtype, dimensions, a function that returns it or 0, sizes,
+     for each step that builds the output a kind and a number.
 
-   A short program runs while Python's other threads wait, so that it needs no lock unless another
-   thread is busy in it. No Python runs between filling the block and the end of the program. */
+   A short program runs while Python's other threads wait, so it needs no lock unless another thread
+   is running it. No Python runs between the filling of the block and the end of the program. */
 
 typedef struct object object;
 typedef long word;

@@ -1,7 +1,8 @@
-"""The routines that programs call (products, triangles, convolutions), in plain C: for code that
-must stand alone.
+"""The routines that programs call (products, triangles, convolutions, pooling, attention) in plain
+C, for exported code that must stand alone.
 
-They take what the libraries' own take, and are as simple as can be: exported programs are small.
+They take the same arguments as the originals. They are as simple as possible, since exported
+programs are small.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _PRODUCT = """static int plain_{r}(const long *z, const {t} *a, const {t} *b, co
 }
 """
 
-# X op(A) = B from the right, or op(A) X = B from the left, X in the place of B
+# B becomes X with X op(A) = B (right) or op(A) X = B (left)
 _TRSM = """static void plain_{r}(char *side, char *uplo, char *trans, char *diag, int *m, int *n,
 {t} *alpha,
                        {t} *a, int *lda, {t} *b, int *ldb) {
@@ -65,8 +66,7 @@ _POTRF = """static void plain_{r}(char *uplo, int *n, {t} *a, int *lda, int *inf
 }
 """
 
-# The maps of a convolution (c_kernels/convolution.c): every weight at every place of the small
-# image.
+# the maps of a convolution (c_kernels/convolution.c): each weight at each place of the small image
 _WINDOWS = """static int plain_{r}({arguments}) {
   const long images = g[0], groups = g[1], a = g[2], b = g[3], *large = g + 4, *small = g + 7;
   const long *kernel = g + 10, *stride = g + 13, *padding = g + 16, *dilation = g + 19;
@@ -93,7 +93,7 @@ _WINDOWS = """static int plain_{r}({arguments}) {
   return 0;
 }
 """
-# Every element of an image begins as the bias of its channel, or 0.
+# Each element of an image starts as the bias of its channel, or 0.
 _BEGIN = """  for (long n = 0; n < images; n++) for (long c = 0; c < groups * {channels}; c++)
   for (long i0 = 0; i0 < {image}[0]; i0++) for (long i1 = 0; i1 < {image}[1]; i1++)
   for (long i2 = 0; i2 < {image}[2]; i2++)
@@ -164,7 +164,7 @@ _BACK = """static int plain_{r}(const long *g, const {t} *in, const long long *i
 }
 """
 
-# Where the arrays of a matrix of the batch begin: c_kernels/attention.c has the order of fields.
+# the offsets of a batch's matrices; c_kernels/attention.c has the order of the fields
 _AT = """  const long *z = s + 3, *steps = s + 7, *along = s + 22;
   const long queries = z[0], keys = z[1], width = z[2], depth = z[3], kind = s[20];
   for (long p = 0; p < s[0]; p++) for (long b = 0; b < s[1]; b++) for (long r = 0; r < s[2]; r++) {
@@ -177,7 +177,7 @@ _AT = """  const long *z = s + 3, *steps = s + 7, *along = s + 22;
       const long last = x->ends ? x->ends[at[10] + i * steps[11]] : keys;
       const long from = first < 0 ? 0 : first, to = last > keys ? keys : last;
 """
-# The score of query i and key j; one that does not count is -infinity.
+# the score of query i and key j; -infinity if the pair does not count
 _SCORE = """      double score = 0;
       for (long c = 0; c < width; c++)
         score += (double)q[c] * x->k[at[1] + j * steps[1] + c];

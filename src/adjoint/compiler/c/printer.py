@@ -1,4 +1,4 @@
-"""Loop programs as C text."""
+"""Print loop programs as C text."""
 
 from __future__ import annotations
 
@@ -44,52 +44,52 @@ from adjoint.elements.c_types import C_TYPES
 from adjoint.graph.ir import Value
 
 _WIDEST = 16  # elements of a vector
-_OWN_NAMES = 20_000  # the first variable of an iteration that no body has
+_OWN_NAMES = 20_000  # the first variable number that no body uses
 _OWN = {
     ROW: "row", BLOCK: "start", LANE: "b", ABOVE: "above", LEFT: "left", PIECE: "piece",
     VECTOR: "vector",
 }  # fmt: skip
 
 
-def printed(kernel: LoopProgram, name: str, sizes: Sequence[str] = ()) -> str:
-    """The C function of a kernel, whose last arguments are the open sizes."""
-    return _Printer(kernel, sizes).function(name)
+def printed(program: LoopProgram, name: str, sizes: Sequence[str] = ()) -> str:
+    """The C function of a loop program; its last arguments are the symbolic sizes."""
+    return _Printer(program, sizes).function(name)
 
 
 class _Printer:
-    def __init__(self, kernel: LoopProgram, sizes: Sequence[str]) -> None:
-        self.kernel, self.sizes = kernel, sizes
-        self.names = {v: f"p{k}" for k, v in enumerate(kernel.pointers)}
-        self.taken = 0  # words of the memory of open size
-        self.strides: set[int] = set()  # that gcc is not to know
-        self.across: set[int] = set()  # the variables that count along lanes
+    def __init__(self, program: LoopProgram, sizes: Sequence[str]) -> None:
+        self.program, self.sizes = program, sizes
+        self.names = {v: f"p{k}" for k, v in enumerate(program.pointers)}
+        self.taken = 0  # words of scratch memory in use
+        self.strides: set[int] = set()  # strides hidden from gcc
+        self.across: set[int] = set()  # variables that count along lanes
 
     def function(self, name: str) -> str:
-        kernel = self.kernel
+        program = self.program
         arguments = [f"{C_TYPES[v.dtype.name]} *restrict {p}" for v, p in self.names.items()]
         arguments += ["const long first", "const long last"]
-        body = [*self.partials(), *self.block(kernel.body)]
-        if kernel.partials:
+        body = [*self.partials(), *self.block(program.body)]
+        if program.partials:
             arguments.append("double *restrict partial")
-        if kernel.checks:
+        if program.checks:
             arguments.append("int *status")
             body = ["int wrong = 0;", *body, "if (wrong) *status = 1;"]
-        if kernel.rooms():
+        if program.rooms():
             arguments.append("double *restrict scratch")
         arguments += [f"const long {size}" for size in self.sizes]
         body = [*map(_hidden, sorted(self.strides)), *body]
-        if kernel.known:
-            known = [f"const long size{number} = {size};" for number, size in kernel.known.items()]
+        if program.known:
+            known = [f"const long size{number} = {size};" for number, size in program.known.items()]
             body = ["{", *known, *body, "}"]
         body = [f"(void){size};" for size in self.sizes] + body
         head = f"static void {name}({', '.join(arguments)}) {{"
-        lines = [*kernel.comments, head, *_indented(["(void)first; (void)last;", *body]), "}", ""]
+        lines = [*program.comments, head, *_indented(["(void)first; (void)last;", *body]), "}", ""]
         return "\n".join(lines)
 
     def partials(self) -> list[str]:
-        """The accumulators that last through all rows."""
+        """Declarations of the accumulators that last through all rows."""
         lines, offset = [], 0
-        for total, count in self.kernel.partials:
+        for total, count in self.program.partials:
             name, c_type = f"{total.name}p", total.c_type
             lines.append(f"{c_type} *restrict {name} = ({c_type} *)partial + {offset};")
             lines.append(f"for (long k = 0; k < {count}; k++) {name}[k] = {total.start};")
@@ -134,10 +134,11 @@ class _Printer:
         return [vectors, *turns(low, high)] if loop.vector else turns(low, high)
 
     def in_lanes(self, loop: ForLoop, low: str, high: str) -> list[str]:
-        """A loop of unknown length in whole vectors. The last one overlaps the one before: elements
-        are computed twice, and enter sums once. Sums have one accumulator for each lane.
+        """A loop of symbolic length in whole vectors.
 
-        gcc's own way ends every row element by element, and in a sum goes through memory.
+        The last vector overlaps the one before it: its elements are computed twice, and sums take
+        them in once. A sum has an accumulator for each lane. gcc's own code would end each row
+        element by element, and would pass sums through memory.
         """
         name, wide = _name(loop.variable), _lanes(loop)
         lines = [f"const long low = {low}, high = {high};", "long at = low;"]
@@ -170,7 +171,7 @@ class _Printer:
             lines.append(take.format(acc=total.name, v=f"{total.name}l[0]"))
         if loop.totals:
             lines += ["for (; at < high; at++) {", f"  const long {name} = at;"]
-        else:  # fewer than fill a vector, which gcc knows by this
+        else:  # tells gcc that fewer are left than fill a vector
             lines += ["#pragma omp simd", f"for (long b = 0; b < (high - at) % {wide}; b++) {{"]
             lines.append(f"  const long {name} = at + b;")
         return ["{", *_indented([*lines, *_indented(self.block(loop.body)), "}"]), "}"]
@@ -180,7 +181,7 @@ class _Printer:
         return functools.reduce(lambda a, b: f"{choose}({a}, {b})", texts)
 
     def line(self, statement: Statement) -> str:
-        """One statement without others in it."""
+        """The C text of a statement that contains no others."""
         match statement:
             case Load(name, c_type, place, guards):
                 found, condition = self.place(place), self.condition(guards)
@@ -206,7 +207,7 @@ class _Printer:
             case Room(c_type, name, count, start):
                 if is_open(count):
                     return self.room(statement)
-                # gcc 12 gives arrays of halves to vectors without aligning them
+                # gcc 12 puts arrays of half-precision numbers into vectors without aligning them
                 size = "" if count is None else f"[{count}] __attribute__((aligned(64)))"
                 return f"{c_type} {name}{size}{'' if start is None else f' = {start}'};"
             case Position(variable, text, positions):
@@ -215,7 +216,7 @@ class _Printer:
                 raise AssertionError("these have lines of their own")
 
     def room(self, room: Room) -> str:
-        """An array of open size, in memory of the thread."""
+        """An array of symbolic size, in the scratch memory of the thread."""
         place, self.taken = self.taken, self.taken + (room.count or 0)
         return f"{room.c_type} *restrict {room.name} = ({room.c_type} *)(scratch + {place});"
 
@@ -245,14 +246,14 @@ class _Printer:
         value = place.value
         name, address = value.name, place.address
         if isinstance(value, Value):
-            name, first = self.names[value], self.kernel.pointers[value]
+            name, first = self.names[value], self.program.pointers[value]
             address = Affine(address.offset - first, address.terms)
         terms = [self.index(address)]
         terms += [f"{chosen} * {stride}" for chosen, stride in place.chosen]
         return f"{name}[{' + '.join(t for t in terms if t != '0') or '0'}]"
 
     def index(self, address: Affine) -> str:
-        """An index as a sum."""
+        """The C text of an index."""
         terms = [str(address.offset)] if address.offset else []
         for number, step in address.terms:
             name, factor = _name(number), str(step)
@@ -264,20 +265,21 @@ class _Printer:
 
 
 def _is_once(loop: ForLoop) -> bool:
-    """Whether a loop has one turn, whoever calls."""
+    """Whether a loop always has exactly one iteration."""
     low, high = loop.low[-1], loop.high[-1]
     return len(loop.low) == 1 and type(low) is type(high) is int and high == low + 1
 
 
 def _is_turned_by_gcc(stride: int) -> bool:
-    """Whether gcc makes a vector of elements that lie so far apart by permuting all between them:
-    of 3 and powers of 2 that is fast, of others slower than loading elements one by one.
+    """Whether gcc would gather elements at this stride by permuting whole vectors.
+
+    That is fast for strides of 3 and powers of 2, and slower than single loads for others.
     """
     return type(stride) is int and stride > 4 and stride & (stride - 1) != 0
 
 
 def _may_be_turned(loop: ForLoop) -> bool:
-    """Whether a loop along rows only moves numbers of memory: gcc may run along columns instead."""
+    """Whether a loop along rows only moves numbers, so that gcc may vectorise along columns."""
     if any(
         isinstance(s, (ForLoop, Take)) or (isinstance(s, Let) and calls(s.text)) for s in loop.body
     ):
@@ -291,10 +293,11 @@ def _hidden(stride: int) -> str:
 
 
 def _has_lanes(loop: ForLoop) -> bool:
-    """Whether a loop of open length is written as whole vectors. Bytes are not: gcc puts vectors
-    of a loop into registers of one size, so they want 64 turns at once, and it arranges that. Nor
-    are loops without functions that run once, or that gather: a rest of single elements is soon
-    done there.
+    """Whether a loop of symbolic length is written as whole vectors.
+
+    Loops over bytes are not: gcc uses vectors of one width in a loop, so bytes take 64 iterations
+    at once, and gcc arranges that itself. Nor are loops without function calls that run once or
+    gather: there the remainder is quickly done element by element.
     """
     if not any(isinstance(s, Let) and calls(s.text) for s in loop.body):
         places = [s.place.address for s in loop.body if isinstance(s, (Load, Store))]
@@ -306,9 +309,10 @@ def _has_lanes(loop: ForLoop) -> bool:
 
 
 def _lanes(loop: ForLoop) -> int:
-    """How many elements of a loop make vectors. In rows as many as fit into one, but for wide
-    numbers beside narrow ones: gcc puts all vectors of a loop into registers of one size. Functions
-    have narrow numbers of their own (a quotient of floats), so one long loop has the most.
+    """The number of elements of a loop's vectors.
+
+    Wide numbers alone fill a vector with half as many, in a loop inside rows. A loop over rows
+    takes the larger number, since functions may use narrow numbers internally.
     """
     made = [s.c_type for s in loop.body if isinstance(s, (Load, Let, Select))]
     wide = {"double", "long long"} >= {*made, *(t.c_type for t in loop.totals)}
@@ -316,13 +320,15 @@ def _lanes(loop: ForLoop) -> int:
 
 
 def _taken(loop: ForLoop, cells: dict[str, Cell], counts: str) -> list[Statement]:
-    """The statements of a loop with other accumulators, which take only what `counts` in."""
+    """The statements of a loop with other accumulators, which take an element in only if the C
+    condition `counts` holds.
+    """
     found: list[Statement] = []
     for statement in loop.body:
         if isinstance(statement, Take) and statement.cell.name in cells:
             total = next(t for t in loop.totals if t.name == statement.cell.name)
             text = f"({counts} ? {statement.text} : {total.start})" if counts else statement.text
-            if counts:  # a name, since a text may stand twice in what takes it
+            if counts:  # the text may occur twice in the statement that takes it in
                 name = f"v{_OWN_NAMES + len(found)}"
                 found.append(Let(name, total.c_type, text))
                 text = name

@@ -1,4 +1,4 @@
-"""Loops over time and branches as C text: plans of their own, run in turns."""
+"""Loops over time and branches as C text: plans of their own, run in each iteration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Regions:
         return write[step.node.op.name](scope, step, number)
 
     def _inner(self, scope: CScope, number: int, name: str) -> CScope:
-        """The scope of a graph of a region; its arena follows those of the region's others."""
+        """The scope of a region's graph, whose arena follows those of the graphs before it."""
         layout = scope.layout
         known = inner_start(layout, number, name)
         start = self.table.number(layout, (number, name), known)
@@ -41,7 +41,7 @@ class Regions:
         return CScope(inner, base, self.table, scope.tapes, dict(scope.places), prefix)
 
     def place(self, scope: CScope, operand: Operand | Value) -> str:
-        """Where an operand of a region is that has run."""
+        """The place of an operand of a region that has run."""
         if isinstance(operand, Operand):
             return f"(char *){scope.operand(operand)}"
         return scope.place(operand)
@@ -50,13 +50,13 @@ class Regions:
         inner.places.update(zip(values, given, strict=True))
 
     def _share_tapes(self, scope: CScope, values: Sequence[Value], operands: Sequence[Any]) -> None:
-        """Let a region know the tapes that it is given: how many turns they have."""
+        """Let a region's inputs use the tapes of its operands."""
         for value, operand in zip(values, operands, strict=True):
             if isinstance(operand, Operand) and operand.value in scope.tapes:
                 scope.tapes[value] = scope.tapes[operand.value]
 
     def _given(self, scope: CScope, step: Nested) -> tuple[list[str], list[str]]:
-        """Pointers to the operands of a region; a number is written to memory of its own."""
+        """(lines, pointers) of a region's operands; the lines write numbers to memory."""
         lines, found = [], []
         for number, operand in enumerate(step.operands):
             value = step.filled.get(number)
@@ -114,7 +114,7 @@ class Regions:
         return [v for v in step.node.outputs if UNKNOWN in v.shape]
 
     def grown(self, scope: CScope, value: Value, turns: str, most: str) -> str:
-        """See to it that a tape has room for some turns; without memory the call fails."""
+        """Ensure that a tape has room for some turns; if there is no memory the call fails."""
         tape, size = scope.tape(value), row_bytes(value.shape[1:], value)
         return f"if (has_no_room({tape}, {turns}, {most}, {size})) {{ *status = 1; return; }}\n"
 
@@ -165,7 +165,7 @@ class Regions:
         shift: str,
         most: str,
     ) -> list[str]:
-        """Keep the carry of a turn, if it is one of those that are kept: Note [Thinned tapes]."""
+        """Copy the carry of a turn to its tape if it is one to keep: Note [Thinned tapes]."""
         is_kept = f"!({turn} & ((1L << {shift}) - 1))"
         sizes = [row_bytes(v.shape[1:], v) for v in tapes]
         lines = [f"if ({is_kept} && {turn} >> {shift} == {most}) {{\n"]
@@ -174,7 +174,7 @@ class Regions:
         lines.append(f"{shift}++;\n}}\nif ({is_kept}) {{\n")
         for value, name, size in zip(tapes, names, sizes, strict=True):
             lines.append(self.grown(scope, value, f"({turn} >> {shift}) + 1", most))
-            if size:  # of nothing there is no memory
+            if size:  # an empty carry has no memory
                 row = f"{scope.place(value)} + ({turn} >> {shift}) * {size}"
                 lines.append(f"__builtin_memcpy({row}, {name}, {size});\n")
         return [*lines, "}\n"]
@@ -199,8 +199,9 @@ class Regions:
 class _Carries:
     """The carried values of a loop over time.
 
-    A turn reads where `c…` points, and writes to one of two buffers, or to the row of an output
-    that is the same value; then the pointer moves there. A value that a turn makes is not copied.
+    A turn reads its carry at the pointers `c…`. It writes the next one to one of two buffers, or to
+    the row of an output that is the same value, and moves the pointer there. A value computed in
+    the turn is written in place, without a copy.
     """
 
     def __init__(
@@ -222,7 +223,7 @@ class _Carries:
         return f"({turn} ? {self.scope.place(odd)} : {self.scope.place(even)})"
 
     def body(self) -> list[str]:
-        """The steps of a turn, and what is carried on."""
+        """C text of the steps of a turn, and of moving the carry on."""
         plan = self.inner.layout.plan
         outputs = plan.outputs
         bound: dict[Value, str] = {}
@@ -251,13 +252,13 @@ class _Carries:
         return lines
 
     def _typed(self, target: Value, k: int) -> Value:
-        """A value of the shape that one turn gives."""
+        """A value with the shape that one turn computes."""
         if k < len(self.carry):
             return self.carry[k]
         return Value(target.name, type(target.type)(target.shape[1:], target.dtype))
 
     def _own(self, operand: Any) -> Value | None:
-        """A value that the turn itself makes, whole; None for anything else."""
+        """The value of an operand if it is all of a value computed in the turn, else None."""
         layout = self.inner.layout
         if not isinstance(operand, Operand) or operand.value not in layout.offsets:
             return None
@@ -274,7 +275,7 @@ class _Carries:
 
 
 class _RecomputedCarries:
-    """The carries of a while_loop for a scan over them; those not kept are computed again."""
+    """The carries of a while_loop for a scan over them, which recomputes dropped ones."""
 
     def __init__(self, regions: Regions, scope: CScope, remake: Remake, inner: CScope) -> None:
         self.regions, self.scope, self.inner = regions, scope, inner
@@ -286,11 +287,11 @@ class _RecomputedCarries:
             inner.places[value] = regions.place(scope, operand)
         step = replace(loop, carried=remake.carried)
         self.turns = _Carries(regions, scope, inner, step, inputs[len(given) :], {})
-        self.rows = dict(zip(self.tapes, self.turns.names, strict=True))  # and where they will be
+        self.rows = dict(zip(self.tapes, self.turns.names, strict=True))  # tape -> its pointer
         self.name = inner.prefix
 
     def declare(self, count: str) -> list[str]:
-        """C text before the scan."""
+        """C text of the declarations before the scan."""
         shift, first, room, used = (f"{w}{self.name}" for w in ("shift", "first", "room", "used"))
         lines = [
             f"const long {shift} = ({self.scope.tape(self.tapes[0])})->shift;\n",
@@ -303,13 +304,13 @@ class _RecomputedCarries:
         return [*lines, "}\n", *self.turns.declare(["0"] * len(self.tapes))]
 
     def _start(self, slot: str) -> list[str]:
-        """Point to a carry that was kept."""
+        """C text that points to a kept carry."""
         pairs = zip(self.tapes, self.turns.names, strict=True)
         sizes = {v: row_bytes(v.shape[1:], v) for v in self.tapes}
         return [f"{n} = {self.scope.place(v)} + {slot} * {sizes[v]};\n" for v, n in pairs]
 
     def back_to(self, t: str) -> list[str]:
-        """C text that finds the carry of a turn, the one after it having been found before."""
+        """C text that finds the carry of turn `t`; the carry of turn t + 1 was found before."""
         s, shift, first, room, used, held, slot, next_ = (
             f"{w}{self.name}"
             for w in ("s", "shift", "first", "room", "used", "held", "slot", "next")
@@ -332,7 +333,7 @@ class _RecomputedCarries:
         return [*lines, f"{held}[{used}++] = {s};\n{further}\n}}\n}}\n"]
 
     def on_to(self, t: str) -> list[str]:
-        """C text that finds the carry of a turn, the one before it having been found before."""
+        """C text that finds the carry of turn `t`; the carry of turn t - 1 was found before."""
         shift = f"shift{self.name}"
         return [
             f"if (!({t} & ((1L << {shift}) - 1))) {{\n",
@@ -344,6 +345,6 @@ class _RecomputedCarries:
 
 
 def _most_kept(scope: CScope, values: list[Value]) -> str:
-    """How many carries of a loop may be kept."""
+    """C text of the number of carries that a loop may keep."""
     size = sum(row_bytes(v.shape[1:], v) for v in values)
     return f"most_kept({scope.tape(values[0])}, {size})"

@@ -1,8 +1,8 @@
-"""A program as C text: functions for its nests, and one function that runs all steps in order.
+"""A program as C text: functions for its nests, and functions that run its steps in order.
 
-`p` is the block of arguments: the arena, the library's routines, a word for errors, then the
-arrays. Values of the program lie in the arena; a region (a loop over time, a branch) gets pointers
-to the values that it reads.
+`p` is the block of arguments: the arena, the addresses of routines, the status word, the sizes,
+then the arrays. Values of the program are stored in the arena. A region (a loop over time, a
+branch) gets pointers to the values that it reads.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.c_types import C_TYPES
 from adjoint.graph.ir import Value
 
-# Compilers take more than linear time for long functions:
-_FEW = 8  # kernels that may become part of the function that calls them
-_MOST_LINES = 250  # of a function that runs steps
-PARALLEL = 1 << 21  # additions from which threads pay: waking them takes some 25 µs
-AWAKE = 1 << 18  # and where a larger step of the program has woken them
+# Compile time grows faster than the length of a function.
+_FEW = 8  # most loop programs that may be inlined into the function that calls them
+_MOST_LINES = 250  # most lines of a function that runs steps
+PARALLEL = 1 << 21  # additions from which threads pay: to wake them takes about 25 µs
+AWAKE = 1 << 18  # the same if a larger step of the program has woken them
 
 
 class Renderer:
-    """Writes the functions of one program."""
+    """Writes the functions of one program. Functions with the same text are written once."""
 
     def __init__(self, table: SizeTable) -> None:
         self.table = table
-        self.functions: dict[str, str] = {}  # text, but for the name, -> name
-        self.totals: dict[str, str] = {}  # the same of those that join accumulators, …
-        self.shared: dict[str, str] = {}  # … and of those by which threads share rows
-        self.apart: set[str] = set()  # texts of functions that stay functions
-        self.parts: list[str] = []  # functions of some of the steps of a long segment
+        self.functions: dict[str, str] = {}  # text without the name -> name
+        self.totals: dict[str, str] = {}  # the same for functions that join accumulators
+        self.shared: dict[str, str] = {}  # the same for functions that share rows among threads
+        self.apart: set[str] = set()  # texts of functions that must not be inlined
+        self.parts: list[str] = []  # functions for parts of a long segment
 
-    def function(self, kernel: LoopProgram) -> str:
-        """The name of the function of a kernel; those that do the same share one."""
-        text = printed(kernel, "NAME", self.table.sizes)
-        if kernel.rereads:  # as part of another, gcc 12 forgets that nobody writes what it reads
+    def function(self, program: LoopProgram) -> str:
+        """The name of the C function of a loop program; equal texts share one function."""
+        text = printed(program, "NAME", self.table.sizes)
+        if program.rereads:  # inlined, gcc 12 forgets that nobody writes the memory it reads
             self.apart.add(text)
-        return self.functions.setdefault(text, kernel.name)
+        return self.functions.setdefault(text, program.name)
 
     def segment(self, scope: CScope, numbers: Sequence[int]) -> str:
-        """The body of a function that runs steps; if they are long, functions of its own do."""
+        """The body of a function that runs steps; long ones call functions for parts of them."""
         opening = f"{{\n{_OPENING}{scope.table.opening()}"
         parts, lines = [""], 0
         for text in (self._step(scope, n) for n in numbers):
@@ -103,14 +103,14 @@ class Renderer:
     # -- nests ------------------------------------------------------------------------------------
 
     def _nest(self, scope: CScope, nest: Nest, number: int) -> str:
-        """The kernel of a nest, or the first of its versions that is for the sizes at hand."""
-        text = self._kernel(scope, nest, number, scope.layout.kernels[number])
+        """C text that runs the first version of a nest whose condition holds."""
+        text = self._program(scope, nest, number, scope.layout.programs[number])
         for version in reversed(scope.layout.versions[number]):
             holds = " && ".join(f"{size} >= 0" for size in version.where)
-            text = f"if ({holds}) {self._kernel(scope, nest, number, version.kernel)}else {text}"
+            text = f"if ({holds}) {self._program(scope, nest, number, version.program)}else {text}"
         return text
 
-    def _kernel(self, scope: CScope, nest: Nest, number: int, made: LoopProgram) -> str:
+    def _program(self, scope: CScope, nest: Nest, number: int, made: LoopProgram) -> str:
         name = self.function(made)
         lines = self._bases(scope, nest)
         largest = scope.layout.largest
@@ -120,18 +120,18 @@ class Renderer:
         if made.scratch:
             start = self.table.number(scope.layout, number, 0)
             lines.append(f"double *const scratch = (double *)({scope.base} + {start});")
-        if is_open(made.partial):  # the first of what each thread has there
+        if is_open(made.partial):  # each thread's accumulators come first in its scratch memory
             lines.append("double *const partial = scratch;")
         elif made.partial:
             kept = "static _Thread_local " if threads * made.partial > _STACK else ""
             lines.append(f"{kept}double room[{threads * made.partial}];")
-            lines.append("double *const partial = room;")  # of this thread, for all of them
+            lines.append("double *const partial = room;")  # the caller's, shared by all threads
         rows, stride = str(made.rows), str(_stride(made))
         own = own_arguments(made, "partial", own_memory(made))
         if parallel:
             little = _is_little(made, largest) if is_open(made.work) else "0"
             given = [little, rows, *own, stride, str(made.scratch), "&threads"]
-            lines.append("int threads;")  # as many as there are, perhaps fewer than asked for
+            lines.append("int threads;")  # how many threads ran, which may be fewer than asked for
             lines.append(self._call(self._sharing(made, name), scope, made, given))
         else:
             lines.append(self._call(name, scope, made, ["0", rows, *own]))
@@ -139,17 +139,17 @@ class Renderer:
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
     def _sharing(self, made: LoopProgram, name: str) -> str:
-        """The name of the function by which threads share the rows of a kernel."""
+        """The name of the function that shares the rows of a loop program among threads."""
         text = sharing(made, name, self.table.sizes)
         return self.shared.setdefault(text, f"{name}_shared")
 
     def _call(self, name: str, scope: CScope, made: LoopProgram, given: Sequence[str]) -> str:
-        """A call of a function of the arrays of a kernel, of more, and of the open sizes."""
+        """A call of a function of a loop program's arrays, of `given`, and of the sizes."""
         arrays = [scope.operand(Operand(v, n, v.shape, ())) for v, n in made.pointers.items()]
         return f"{name}({', '.join([*arrays, *given, *self.table.sizes])});"
 
     def _totals(self, scope: CScope, made: LoopProgram, threads: str, apart: str) -> list[str]:
-        """Join the accumulators of threads, `apart` from each other."""
+        """C text that joins the accumulators of threads, which are `apart` numbers apart."""
         lines, offset = [], 0
         for total, count in made.partials:
             name = self.totals.setdefault(joining(total), joining_name(total))
@@ -161,7 +161,7 @@ class Renderer:
         return lines
 
     def _bases(self, scope: CScope, nest: Nest) -> list[str]:
-        """C text for the arrays that puts start from."""
+        """C text that copies the base of each put to its result, before the put writes to it."""
         plan = scope.layout.plan
         lines = []
         for member in nest.members:
@@ -178,8 +178,10 @@ class Renderer:
     # -- sweeps -----------------------------------------------------------------------------------
 
     def _sweep(self, scope: CScope, sweep: Sweep, number: int) -> str:
-        """Blocks of rows: each thread has a share of them, a room for what steps hand on, and its
-        own sums, which are added in the order of threads.
+        """C text of a sweep.
+
+        Each thread has a share of the rows in blocks, memory for the values that steps pass on, and
+        sums of its own, which are added in the order of the threads.
         """
         start = self.table.number(scope.layout, number, scope.layout.starts[number])
         places = sweep.places
@@ -193,7 +195,7 @@ class Renderer:
             if isinstance(step, RoutineCall):
                 each.append(_swept_call(inner, sweep, step))
                 continue
-            made = sweep.kernels[place]
+            made = sweep.programs[place]
             if made.partials:
                 begin.append(f"double *const all{place} = (double *)(own + {places[place]});")
                 begin.append(f"double *const one{place} = all{place} + {made.partial};")
@@ -216,7 +218,7 @@ class Renderer:
             "  }",
             "}",
         ]
-        for place, made in sweep.kernels.items():
+        for place, made in sweep.programs.items():
             if made.partials:
                 lines.append(f"{{ double *const partial = (double *)(room + {places[place]});")
                 lines += [*self._totals(scope, made, "threads", str(sweep.room // 8)), "}"]
@@ -235,7 +237,7 @@ def _writer(
 
 
 def _swept_call(scope: CScope, sweep: Sweep, call: RoutineCall) -> str:
-    """Products for the rows of one block."""
+    """C text of a product for the rows of one block."""
     a, b, out = routine_calls.matrices(call)
     value = call.node.output
     if value in sweep.sums:
@@ -251,7 +253,7 @@ def _swept_call(scope: CScope, sweep: Sweep, call: RoutineCall) -> str:
 
 
 def _swept_sum(scope: CScope, sweep: Sweep, value: Value) -> list[str]:
-    """A product over all rows: the sum of the threads' parts, of those that had rows."""
+    """C text of a product over all rows: the sum of the parts of the threads that had rows."""
     c_type = C_TYPES[value.dtype.name]
     part = f"(({c_type} *)(room + t * {sweep.room}L + {sweep.places[value]}))"
     count = math.prod(value.shape)
@@ -268,14 +270,14 @@ def _swept_sum(scope: CScope, sweep: Sweep, value: Value) -> list[str]:
 
 
 def _started(made: LoopProgram, into: str) -> Iterator[str]:
-    """Let the accumulators of a thread begin."""
+    """C text that sets the accumulators of a thread to their start."""
     for total, count, target in _accumulators(made, into):
         begin = ACCUMULATORS[total.kind].start(total.c_type)
         yield f"for (long k = 0; k < {count}; k++) {target} = {begin};"
 
 
 def _merged(made: LoopProgram, into: str, block: str) -> Iterator[str]:
-    """Add the accumulators of one block to those of its thread."""
+    """C text that adds the accumulators of a block to those of its thread."""
     pairs = zip(_accumulators(made, into), _accumulators(made, block), strict=True)
     for (total, count, target), (_, _, one) in pairs:
         c_type = total.c_type
@@ -285,7 +287,7 @@ def _merged(made: LoopProgram, into: str, block: str) -> Iterator[str]:
 
 
 def _accumulators(made: LoopProgram, pointer: str) -> Iterator[tuple[Total, int, str]]:
-    """The accumulators of a kernel, how many each has, and number k of them as C text."""
+    """(accumulator, count, C text of its element k) for each accumulator of a loop program."""
     offset = 0
     for total, count in made.partials:
         yield total, count, f"(({total.c_type} *){pointer})[{offset} + k]"
@@ -293,13 +295,13 @@ def _accumulators(made: LoopProgram, pointer: str) -> Iterator[tuple[Total, int,
 
 
 def _is_little(made: LoopProgram, largest: Any) -> str:
-    """Whether one thread does it, which with open sizes each call decides."""
+    """C condition under which one thread runs all rows; symbolic sizes leave it to the call."""
     many = f" || {made.partial} > {shaping.MOST_PARTIAL}" if is_open(made.partial) else ""
     return f"{made.work} < ({largest} < {PARALLEL} ? {PARALLEL} : {AWAKE}){many}"
 
 
 def _stride(made: LoopProgram) -> int:
-    """From the accumulators of one thread to those of the next."""
+    """The distance between the accumulators of one thread and of the next."""
     return made.scratch if is_open(made.partial) else made.partial
 
 
@@ -307,9 +309,9 @@ _STACK = 1 << 14  # accumulators that fit on the stack
 
 
 def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
-    """Runs of native steps as C functions, with callbacks between them.
+    """(text, names): runs of native steps as C functions.
 
-    Also the names of the functions in order, a `Callback` standing for itself.
+    `names` has the functions in order, with each `Callback` between them.
     """
     renderer = Renderer(scope.table)
     names: list[Any] = []
@@ -331,8 +333,8 @@ def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
     functions = renderer.totals | renderer.functions | renderer.shared
     apart = {*functions} if len(renderer.functions) > _FEW else renderer.apart
     names_of = {text: f"APART {n}" if text in apart else n for text, n in functions.items()}
-    kernels = [text.replace("NAME", name, 1) for text, name in names_of.items()]
-    body = "\n".join([*kernels, *renderer.parts, *texts])
+    programs = [text.replace("NAME", name, 1) for text, name in names_of.items()]
+    body = "\n".join([*programs, *renderer.parts, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
     needed += TAPE_DECLARED if scope.tapes else ""
     needed += "#define APART __attribute__((noinline))\n" if apart or renderer.parts else ""

@@ -1,4 +1,4 @@
-"""Where the values of a plan are, as C text, and the block of arguments that tells a program."""
+"""Where the values of a plan are, as C text; and the block of arguments of a program."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from adjoint.core.shapes import Shape
 from adjoint.elements.c_types import C_TYPES, literal
 from adjoint.graph.ir import Value
 
-ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # places in the block of arguments
-FIRST = 4  # where the arrays begin
+ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # indices into the block of arguments
+FIRST = 4  # index of the first array
 
 
 class SizeTable:
-    """The numbers that a program with open sizes is given: the sizes, and what depends on them in
-    ways that only the memory plan knows.
+    """The numbers that a program with symbolic sizes is given: the sizes, and places in the arena,
+    which only the memory plan can compute from sizes.
     """
 
     def __init__(self, symbols: int) -> None:
@@ -30,7 +30,7 @@ class SizeTable:
         ] = {}  # by layout and value or step
 
     def number(self, layout: ProgramLayout, what: Any, known: int) -> str:
-        """Where something begins in its arena, as C text."""
+        """C text of a place in an arena; `known` is the place for known sizes."""
         if not self.sizes:
             return str(known)
         place = len(self.sizes) + len(self.offsets)
@@ -38,7 +38,7 @@ class SizeTable:
         return f"z[{place}]"
 
     def values(self, sizes: Sequence[int]) -> list[int]:
-        """The numbers for given sizes, once the layouts are arranged for them."""
+        """The numbers for given sizes, after the layouts have been arranged for these sizes."""
         found = list(sizes)
         for (_, what), (_, layout) in self.offsets.items():
             if isinstance(what, Value):
@@ -51,7 +51,7 @@ class SizeTable:
         return found
 
     def opening(self) -> str:
-        """C text that reads the sizes."""
+        """C text that declares the sizes."""
         if not self.sizes:
             return ""
         lines = [f"const long {name} = z[{k}]; (void){name};" for k, name in enumerate(self.sizes)]
@@ -59,7 +59,7 @@ class SizeTable:
 
 
 def inner_start(layout: ProgramLayout, number: int, name: str) -> int:
-    """Where the arena of a graph of a region begins, behind those of the region's others."""
+    """The start of the arena of a region's graph, which follows those of the graphs before it."""
     start = layout.starts[number]
     for before, each in layout.inner[number].items():
         if before == name:
@@ -70,14 +70,14 @@ def inner_start(layout: ProgramLayout, number: int, name: str) -> int:
 
 @structure
 class CScope:
-    """Where the values of one plan are, as C expressions of type char *."""
+    """Where the values of a plan are, as C expressions of type char *."""
 
     layout: ProgramLayout
-    base: str  # the arena of the plan
+    base: str  # C text of the plan's arena
     table: SizeTable
-    tapes: dict[Value, int]  # and their places in the block of arguments
-    places: dict[Value, str] = field(default_factory=dict)  # of what is not in the arena
-    prefix: str = ""  # of names, for plans inside one another
+    tapes: dict[Value, int]  # their indices in the block of arguments
+    places: dict[Value, str] = field(default_factory=dict)  # of values outside the arena
+    prefix: str = ""  # of names in nested plans
 
     def place(self, value: Value) -> str:
         found = self.places.get(value)
@@ -89,11 +89,11 @@ class CScope:
         return f"({self.base} + {self.table.number(self.layout, value, known)})"
 
     def tape(self, value: Value) -> str:
-        """The tape of a value that has one turn after another, however many there are."""
+        """C text of the tape of a value that has one row for each turn of a loop."""
         return f"(Tape *)p[{self.tapes[value]}]"
 
     def holds(self, value: Value) -> bool:
-        """Whether there is room for a value, because somebody reads it."""
+        """Whether a value has memory, since somebody reads it."""
         return value in self.places or value in self.tapes or value in self.layout.offsets
 
     def pointer(self, value: Value) -> str:
@@ -105,15 +105,15 @@ class CScope:
 
 
 def row_bytes(shape: Shape, value: Value) -> int:
-    """What one turn of a loop reads or writes of a value, in bytes."""
+    """The bytes of one row of a loop's value: `shape` is the shape of the row."""
     return math.prod(shape) * value.dtype.itemsize
 
 
 def copied(value: Value, target: str, source: Any) -> str:
-    """Write an array, or a number, to another of the same size.
+    """C text that copies an array, or a number, to an array of `value`'s shape.
 
-    Where both lie is asked once: what is written might be where that is read from, for all that C
-    knows, and a loop that asks in every turn has no vectors.
+    The pointers are computed once, before the loop: for all that C knows a store may change memory
+    that they are read from, and a loop that reads them in each iteration is not vectorised.
     """
     size, c_type = math.prod(value.shape), C_TYPES[value.dtype.name]
     if isinstance(source, str):

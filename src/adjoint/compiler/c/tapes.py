@@ -1,7 +1,9 @@
-"""The tapes of `while_loop`, in C: the carries of all turns while there is room, then of some.
+"""The tapes of `while_loop`, in C: they keep the carries of all turns, or of some if memory is
+short.
 
 A tape keeps the carry of every turn until it has as many as its bound allows. Then it drops every
-second one, and keeps one of two turns from there on, of four, and so on: Note [Thinned tapes].
+second carry and keeps every second turn from there on, later every fourth, and so on: Note [Thinned
+tapes].
 """
 
 from __future__ import annotations
@@ -12,35 +14,35 @@ import os
 from adjoint.core.errors import ArgumentError
 
 # Note [Thinned tapes]
-# How often a loop turns is not known beforehand. So turn t is kept where t is a multiple of
+# The number of turns of a loop is not known beforehand. So turn t is kept if t is a multiple of
 # 2^shift, and the shift grows by one whenever the tape is full. A scan that goes back over the
-# turns computes the others again, from the last one kept before them. On the way it keeps a few,
-# behind those of the tape, at the distances that make the fewest turns be computed again
-# (`further`): with 64 of them a piece of 2,000 turns is computed at most twice more, one of 48,000
-# three times. A scan that goes the same way as the loop computes one turn after the other. The
-# values are those of the loop to the last bit, since the same code computes them.
+# turns recomputes the dropped ones from the last turn kept before them. On the way it keeps a few
+# of these, behind the rows of the tape, at the distances that need the fewest recomputations
+# (`further`): with 64 of them, turns of a piece of 2,000 are recomputed at most twice more, of a
+# piece of 48,000 three times. A scan that goes in the direction of the loop computes one turn after
+# the other. The values are those of the loop to the last bit, since the same code computes them.
 
-BOUND = 1 << 28  # bytes of all carries that one loop keeps
-LEAST = 16  # carries that are kept however large they are
-AGAIN = 64  # turns that a scan keeps while it computes some again
+BOUND = 1 << 28  # bytes of all carries kept for one loop
+LEAST = 16  # carries kept at least, however large
+AGAIN = 64  # recomputed turns that a scan keeps
 
 
 class CarryTape(ctypes.Structure):
-    """The memory of a value that has one turn of a loop after another: it grows as the loop runs,
-    and stays for the next call.
+    """The memory of a value with one row for each turn of a loop. It grows as the loop runs, and is
+    kept for the next call.
     """
 
     _fields_ = (
         ("data", ctypes.c_void_p),
         ("room", ctypes.c_long),  # bytes
         ("count", ctypes.c_long),  # turns
-        ("shift", ctypes.c_long),  # one of 2^shift turns is kept
-        ("bound", ctypes.c_long),  # bytes that the carries of its loop may take together
+        ("shift", ctypes.c_long),  # turns that are multiples of 2^shift are kept
+        ("bound", ctypes.c_long),  # bytes for the carries of its loop together
     )
 
 
 def bound() -> int:
-    """The bytes that the carries of one loop may take: $ADJOINT_TAPE, or 256 megabytes."""
+    """The bytes for the carries of one loop: $ADJOINT_TAPE, or 256 megabytes."""
     text = os.environ.get("ADJOINT_TAPE", "")
     if text and not text.isdigit():
         raise ArgumentError(f"$ADJOINT_TAPE must be a number of bytes, got {text!r}")

@@ -1,8 +1,8 @@
-"""C functions around kernels, each written once for all steps that use it: threads share the rows
-of a kernel, and the accumulators of threads become one result.
+"""C functions that share the rows of a loop program among threads, and that join the accumulators
+of threads. Each is written once for all steps that use it.
 
-In every step anew, a parallel region is a function that the compiler makes of it, and takes longer
-to compile than the calls of a whole program.
+A parallel region in each step would take longer to compile than a whole program's calls, since the
+compiler makes a function of each region.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from adjoint.elements.c_types import C_TYPES
 def own_arguments(
     made: LoopProgram, partial: str, scratch: str, status: str = "status"
 ) -> list[str]:
-    """What a kernel is given beside its arrays and rows: accumulators, a word for errors, memory of
-    open size.
-    """
+    """Further arguments of a loop program: accumulators, status word, scratch memory."""
     asked = ((made.partials, partial), (made.checks, status), (made.rooms(), scratch))
     return [text for wanted, text in asked if wanted]
 
 
 def own_memory(made: LoopProgram) -> str:
-    """Where the memory of open size of a kernel begins: behind its accumulators, if they are so."""
+    """C text of a loop program's scratch memory, behind accumulators of symbolic size."""
     return f"scratch + {made.partial}" if is_open(made.partial) else "scratch"
 
 
 def sharing(made: LoopProgram, name: str, sizes: Sequence[str]) -> str:
-    """The function NAME by which threads share the rows of a kernel in equal parts; if there is
-    little to do, one of them has them all. It says how many there were.
+    """C text of the function NAME, which shares the rows of a loop program among threads in equal
+    parts.
+
+    If there is little work, one thread runs all rows. The function returns the number of threads.
     """
     kinds = [C_TYPES[v.dtype.name] for v in made.pointers]
     arrays = [f"p{k}" for k in range(len(kinds))]
@@ -71,8 +71,10 @@ def joining_name(total: Total) -> str:
 
 
 def joining(total: Total) -> str:
-    """The function that joins accumulators of a kind: those of threads, `apart` from each other,
-    are taken in by those of the first one, always in the same order.
+    """C text of the function that joins accumulators of a kind.
+
+    Those of the first thread take in those of the others, which are `apart` numbers apart, always
+    in the same order.
     """
     c_type, way = total.c_type, ACCUMULATORS[total.kind]
     divides = total.kind == "mean"

@@ -1,12 +1,12 @@
-"""Nests as loop programs: which axes run where, vectors, cuts, tiles, accumulators.
+"""Make loop programs of nests: axes and rows, vectors, cuts, tiles, accumulators.
 
 A nest becomes bands, one for each of its loops: axes around the statements of one iteration. Each
-function in `PASSES` changes the draft of one kernel; the last ones work on its loops.
+function of `PASSES` changes the draft of one loop program; the last ones work on its loops.
 
-Rows are what threads share. Vectors run along the innermost axis of each band, or, where those are
-short, along a block of rows (`block`): then values that stay in the nest are kept one block at a
-time, transposed, and reductions of a row need no horizontal sums. Where a condition on a position
-decides what is read (the pieces of a value), a loop is cut there and each part has its own body.
+Threads share the rows. Vectors run along the innermost axis of each band, or, if these axes are
+short, along a block of rows (`block`): then values that stay in the nest are kept for one block,
+transposed, and reductions within a row need no horizontal sums. A loop is cut where a condition on
+a position changes (the pieces of a value), and each part has its own body.
 """
 
 from __future__ import annotations
@@ -39,50 +39,51 @@ from adjoint.core.symbolic_sizes import (
 )
 from adjoint.toolchain import cache
 
-Most = Mapping[int, int]  # what open sizes are at most, by symbol
+Most = Mapping[int, int]  # symbol -> the most its size may be
 _NONE: Most = MappingProxyType({})
-MOST_PARTIAL = 1 << 15  # accumulators of one thread
-SHORT_EXAMPLE, LONG_EXAMPLE = 4, 256  # sizes that versions are written for
-_LIGHT = 12  # statements that take less time than what is around them
-KNOWN = 128  # the largest size of a first call that has a version of its own
+MOST_PARTIAL = 1 << 15  # most accumulators of one thread that outlast rows
+SHORT_EXAMPLE, LONG_EXAMPLE = 4, 256  # sizes for which versions are written
+_LIGHT = 12  # statements that take less time than the loop around them
+KNOWN = 128  # the largest size of a first call for which there is a version
 
 
-def kernel(
+def loop_program(
     plan: Plan, nest: Nest, name: str, turned: Turned | None = None,
     *, most: Most = _NONE, assumes: bool = False, known: Most = _NONE,
 ) -> LoopProgram:  # fmt: skip
-    """The loop program of a nest, for all open sizes or for those that are at most as given; or, if
-    it `assumes` that, for those alone in which its conditions change in the same order; or for
-    those of which some are `known`.
+    """The loop program of a nest, for all symbolic sizes or for sizes up to `most`.
+
+    With `assumes` it holds only for sizes with which its conditions change in the example's order;
+    the sizes in `known` are numbers in it.
     """
     draft = Draft(plan, nest, LoopProgram(name, 1, known=known), turned, most, assumes)
     if turned is not None:
-        draft.kernel.turned = frozenset(turned.values)
+        draft.program.turned = frozenset(turned.values)
     for change in PASSES:
         change(draft)
     if cache.debugging():
-        draft.kernel.comments = _comments(nest)
-    return draft.kernel
+        draft.program.comments = _comments(nest)
+    return draft.program
 
 
 @record
 class Version:
-    """Another loop program of a nest, for sizes of which some numbers are at least 0."""
+    """Another loop program of a nest, for sizes for which each number in `where` is at least 0."""
 
-    kernel: LoopProgram
+    program: LoopProgram
     where: tuple[int, ...]
 
 
 def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram, list[Version]]:
-    """The loop program of a nest for long open sizes; and those for sizes of which one is short
-    while there are many others, and for sizes in the order that they have in the example.
+    """The loop program of a nest for long symbolic sizes, and its other versions: one short size
+    next to others, sizes in the example's order, and the usual short sizes as numbers.
     """
     sizes, name = [*example()], general.name
     varying = sorted(_varying(nest)) if sizes else []
     long = [LONG_EXAMPLE if size < SHORT else size for size in sizes]
     if any(sizes[number] < SHORT for number in varying):
         with assuming(long) as assumed:
-            made = kernel(plan, copy.copy(nest), name)
+            made = loop_program(plan, copy.copy(nest), name)
         general = general if assumed else made
     found = []
     for number in varying:
@@ -90,26 +91,29 @@ def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram,
         other[number] = SHORT_EXAMPLE
         most = short_of(nest) - 1
         with assuming(other) as assumed:
-            made = kernel(plan, copy.copy(nest), f"{name}_{number}", most={number: most})
+            made = loop_program(plan, copy.copy(nest), f"{name}_{number}", most={number: most})
         if made.body != general.body:
             found.append(Version(made, (most - symbol(number, SHORT_EXAMPLE), *assumed)))
     with assuming(long) as assumed:
-        made = kernel(plan, copy.copy(nest), f"{name}_cut", assumes=True) if sizes else general
+        cut = lambda: loop_program(plan, copy.copy(nest), f"{name}_cut", assumes=True)
+        made = cut() if sizes else general
     if assumed and made.body != general.body:
         found.append(Version(made, tuple(assumed)))
     known = _known(nest, general)
     if known:
         usual = [known.get(number, size) for number, size in enumerate(long)]
         with assuming(usual) as assumed:
-            made = kernel(plan, copy.copy(nest), f"{name}_usual", known=known)
+            made = loop_program(plan, copy.copy(nest), f"{name}_usual", known=known)
         found.insert(0, Version(made, (*_exactly(known), *assumed)))
     return general, found
 
 
 def _known(nest: Nest, general: LoopProgram) -> dict[int, int]:
-    """The short open sizes of the first call, if they say how long a loop is: then it has no rest,
-    strides are known, and totals of a few elements are written out. Elements that are made each by
-    itself, and take long, gain from that where there are very few.
+    """The short symbolic sizes of the first call, if they are the lengths of inner loops; else
+    none.
+
+    With numbers for them loops have no remainder, strides are known, and short reductions are
+    unrolled. Expensive elements without a reduction gain only if there are very few.
     """
     totals = any(member.loop.combining for member in nest.members)
     light = sum(member.statements for member in nest.members) <= _LIGHT
@@ -118,21 +122,21 @@ def _known(nest: Nest, general: LoopProgram) -> dict[int, int]:
     loops = [s for s in general.statements() if isinstance(s, ForLoop)]
     inner = [s for s in loops if FIRST not in s.low and (totals or s.vector)]
     ends = [n for s in inner for n in s.high]
-    if totals and len(nest.members) == 1:  # an accumulator for each row, side by side
+    if totals and len(nest.members) == 1:  # an accumulator for each row of a block
         ends += [general.rows for s in loops if s.variable == LANE]
     lengths = [n for n in ends if is_open(n) and symbols_of(n) <= short.keys()]
     return short if any(with_known(n, short) <= most for n in lengths) else {}
 
 
 def _exactly(known: Most) -> Iterator[int]:
-    """Numbers that are at least 0 where sizes are as known."""
+    """Numbers that are all at least 0 only for the known sizes."""
     for number, size in known.items():
         own = symbol(number, size)
         yield from (own - size, size - own)
 
 
 def _varying(nest: Nest) -> set[int]:
-    """The open sizes that a nest runs over, along with others."""
+    """The symbolic sizes that are one of several sizes of a loop."""
     found: set[int] = set()
     for member in nest.members:
         symbols = [dict.fromkeys(symbols_of(size)) for size in member.loop.space]
@@ -143,7 +147,7 @@ def _varying(nest: Nest) -> set[int]:
 
 
 def _comments(nest: Nest) -> list[str]:
-    """Which lines of the user's program a nest comes from."""
+    """Comments with the user's lines that a nest comes from."""
     places: dict[str, list[str]] = {}
     for member in nest.members:
         made = [v.node for v in member.loop.inside]
@@ -154,13 +158,13 @@ def _comments(nest: Nest) -> list[str]:
 
 
 def store_early(draft: Draft) -> None:
-    """Let values leave registers as soon as they are made."""
-    draft.kernel.body = ends_early(draft.kernel.body)
+    """Store values and take them in as soon as they are computed."""
+    draft.program.body = ends_early(draft.program.body)
 
 
 def count_work(draft: Draft) -> None:
-    """How much there is to do, and whether threads can share it."""
-    made = draft.kernel
+    """Count the work, and decide whether threads can share the rows."""
+    made = draft.program
     made.work = sum(math.prod(m.loop.space) * m.body.work() for m in draft.nest.members)
     sequential = any(m.sequential for m in draft.nest.members)
     few = is_open(made.partial) or made.partial <= MOST_PARTIAL
@@ -175,5 +179,5 @@ PASSES: tuple[Pass, ...] = (
 
 __all__ = [
     "MOST_PARTIAL", "PASSES", "SHORT", "SHORT_EXAMPLE", "Draft", "NotTurned", "Turned", "Version",
-    "divisor", "kernel", "versions",
+    "divisor", "loop_program", "versions",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""One band for each loop of a nest: its axes, joined where they can be, and where these are cut."""
+"""Bands: the axes of each loop of a nest, with neighbours joined and cuts at conditions."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import is_open, surely, with_known
 from adjoint.graph.ir import Node
 
-_MOST_PARTS = 32  # that the axes of a loop are cut into
+_MOST_PARTS = 32  # most parts into which the axes of a loop are cut
 
 
 def make_bands(draft: Draft) -> None:
-    """One band for each loop of the nest, with neighbouring dimensions joined where they can be."""
+    """Make a band of each loop of the nest, and join its neighbouring dimensions where possible."""
     draft.bands = [_band(draft, number) for number in range(len(draft.nest.members))]
 
 
@@ -49,17 +49,17 @@ def _band(draft: Draft, number: int) -> Band:
     if draft.turned is not None:
         _turn(band, draft.turned, depth)
     fixed = depth if len(draft.nest.members) > 1 or draft.turned is not None else 0
-    band.space = with_known(loop.space, draft.kernel.known)
-    if draft.kernel.known:
-        band.body = [loop_programs.with_known_sizes(s, draft.kernel.known) for s in band.body]
-        band.writes = {v: a.with_known(draft.kernel.known) for v, a in band.writes.items()}
+    band.space = with_known(loop.space, draft.program.known)
+    if draft.program.known:
+        band.body = [loop_programs.with_known_sizes(s, draft.program.known) for s in band.body]
+        band.writes = {v: a.with_known(draft.program.known) for v, a in band.writes.items()}
     band.axes = joined_axes(band.space, positions_of(band), member.reduced, fixed)
     cut_axes(draft, band)
     return band
 
 
 def _turn(band: Band, turned: Turned, depth: int) -> None:
-    """Let a band read and write the values that lie turned where they lie."""
+    """Move the places of transposed values in a band to the block."""
 
     def there(value: Any, address: Affine) -> Affine:
         if value not in turned.values:
@@ -82,7 +82,7 @@ def _total(plan: Plan, node: Node, name: str) -> Total:
 
 
 def _ends(plan: Plan, band: Band, body: Body) -> Iterator[Statement]:
-    """What an iteration does with its values."""
+    """The statements at the end of an iteration: stores, and accumulators that take values in."""
     space, known = band.loop.space, len(body.statements)
     for value in band.loop.stored:
         yield Store(Place(value, band.writes[value]), body.aligned(value, space))
@@ -102,7 +102,7 @@ def _ends(plan: Plan, band: Band, body: Body) -> Iterator[Statement]:
 
 
 def positions_of(band: Band) -> list[Affine]:
-    """Everything that depends on where in the space a band is."""
+    """All positions in a band."""
     found = [p for s in band.body for p in loop_programs.positions(s)]
     return [*found, *band.writes.values()]
 
@@ -129,7 +129,7 @@ def joined_axes(
 
 
 def cut_axes(draft: Draft, band: Band) -> None:
-    """Note where conditions on one axis change, if that makes few parts."""
+    """Cut a band's axes where conditions on one axis change, if that makes few parts."""
     before = _is_positive if draft.assumes else surely
     found: dict[int, set[int]] = {}
     for guard in dict.fromkeys(_guards(band.body)):
@@ -155,12 +155,12 @@ def cut_axes(draft: Draft, band: Band) -> None:
 
 
 def _is_inside(edge: int, size: int, before: Callable[[int], bool]) -> bool:
-    """Whether an edge cuts a loop; for some sizes it may be an end, and a part empty."""
+    """Whether an edge cuts a loop; it may be an end for some sizes, and a part empty."""
     return edge not in (0, size) and before(edge) and before(size - edge)
 
 
 def _is_positive(difference: int) -> bool:
-    """Whether a number is at least 0 for all sizes, or more for those like the example's."""
+    """Whether a number is at least 0 for all sizes, or positive for the example."""
     return surely(difference) or difference > 0
 
 
@@ -173,7 +173,7 @@ def _guards(statements: Sequence[Statement]) -> Iterator[Guard]:
 
 
 def _first(offset: int, step: int, edge: int) -> int:
-    """The first i for which offset + step·i has passed the edge.
+    """The first i at which offset + step·i has passed the edge.
 
     >>> _first(-1, 2, 0), _first(5, -2, 3)
     (1, 2)

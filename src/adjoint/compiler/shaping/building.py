@@ -1,4 +1,4 @@
-"""Loops around the statements of bands: rows outermost, vectors innermost, accumulators."""
+"""Build loops around the statements of bands: rows outermost, vectors innermost, accumulators."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from adjoint.compiler.shaping.row_axes import best_axis
 from adjoint.core.symbolic_sizes import is_open, with_known
 from adjoint.graph.ir import Node
 
-_UNROLLED = 80  # statements of a reduction whose turns are written out
+_UNROLLED = 80  # statements up to which a reduction is unrolled
 
 
 def build_loops(draft: Draft) -> None:
     """Put loops around the bands: rows outermost, vectors innermost."""
-    made = draft.kernel
+    made = draft.program
     rooms = [Room(r.c_type, r.name, r.count) for r in (*draft.rooms.values(), *draft.shared)]
     _declare_partials(draft)
     if draft.block:
@@ -77,7 +77,7 @@ def _rows(axis: Axis, body: list[Statement], **more: Any) -> ForLoop:
 
 
 def _straight(draft: Draft, band: Band) -> list[Statement]:
-    """Vectors along the rows themselves."""
+    """Loops whose vectors run along the rows themselves."""
     totals = tuple(band.totals)
     before = [Room(t.c_type, t.name, start=t.start) for t in totals]
     after = [Reset(Cell(f"{t.name}p", Affine()), t.name) for t in totals]
@@ -86,7 +86,7 @@ def _straight(draft: Draft, band: Band) -> list[Statement]:
 
 
 def _in_blocks(draft: Draft, rooms: Sequence[Statement]) -> ForLoop:
-    """Blocks of rows, in which vectors run along the rows."""
+    """Loops over blocks of rows, in which vectors run along the rows."""
     inner: list[Statement] = list(rooms)
     for band in draft.bands:
         inner.append(_scope(draft, band))
@@ -94,7 +94,7 @@ def _in_blocks(draft: Draft, rooms: Sequence[Statement]) -> ForLoop:
 
 
 def _row_indices(draft: Draft) -> list[Statement]:
-    """The indices of the outer axes from the number of the row."""
+    """The indices of the outer axes, computed from the number of the row."""
     axes = [draft.bands[0].axes[k] for k in draft.outside()]
     lines: list[Statement] = []
     rest = "{0}"
@@ -105,7 +105,7 @@ def _row_indices(draft: Draft) -> list[Statement]:
 
 
 def _inside(draft: Draft, band: Band) -> list[Statement]:
-    """The axes of a band that are inside a row, or inside a block of rows."""
+    """The loops over the axes of a band inside a row, or inside a block of rows."""
     outside = draft.outside()
     inner = [k for k in range(len(band.axes)) if k not in outside]
     kept = [k for k in inner if not band.axes[k].reduced]
@@ -128,7 +128,7 @@ def _inside(draft: Draft, band: Band) -> list[Statement]:
 def _combined(
     draft: Draft, band: Band, kept: list[int], reduced: list[int], vector: int
 ) -> list[Statement]:
-    """The loops over kept axes enclose the loops over reduced ones, these the one of vectors."""
+    """Nest loops over kept axes around those over reduced ones, with vectors innermost."""
     axis = band.axes[vector]
 
     def along(body: list[Statement], **more: Any) -> ForLoop:
@@ -141,7 +141,7 @@ def _combined(
     if not band.combines:
         return _around(band, [*kept, *reduced], [along(list(band.body), vector=True)])
     scans = band.kind is Prefix
-    each = not axis.reduced  # an accumulator for each element of the vector
+    each = not axis.reduced  # whether each element of the vector has an accumulator
     over_rows = any(band.axes[k].reduced for k in draft.outside())
     if each and not scans and not reduced and over_rows:
         cells = {t.name: Cell(f"{t.name}p", band.writes[t.node.output]) for t in band.totals}
@@ -169,14 +169,14 @@ def _combined(
 
 
 def _is_unrolled(band: Band, axes: Sequence[int]) -> bool:
-    """Whether a reduction is so short that its accumulators stay in registers."""
+    """Whether a reduction is short enough for its accumulators to stay in registers."""
     turns = math.prod(band.axes[k].size for k in axes)
     cut = any(band.axes[k].cuts for k in axes)
     return not is_open(turns) and not cut and turns * len(band.body) <= _UNROLLED
 
 
 def _unrolled(band: Band, axes: Sequence[int], body: list[Statement]) -> list[Statement]:
-    """The turns of loops over some axes, one after the other."""
+    """The iterations of loops over some axes, one after the other."""
     for k in reversed(axes):
         axis = band.axes[k]
         body = [ForLoop(axis.variable, (turn,), (turn + 1,), body) for turn in range(axis.size)]
@@ -184,7 +184,7 @@ def _unrolled(band: Band, axes: Sequence[int], body: list[Statement]) -> list[St
 
 
 def _taking(band: Band, cells: dict[str, Cell]) -> list[Statement]:
-    """The statements of a band with other accumulators."""
+    """The statements of a band, with its accumulators replaced."""
     found: list[Statement] = []
     for statement in band.body:
         if isinstance(statement, Take):
@@ -196,9 +196,9 @@ def _taking(band: Band, cells: dict[str, Cell]) -> list[Statement]:
 
 
 def _finish(draft: Draft, band: Band, cells: dict[str, Cell]) -> list[Statement]:
-    """Store accumulators, or add them to those that last through all rows."""
+    """Store accumulators, or take them into those that outlast the row."""
     found: list[Statement] = []
-    lasting = {t.name for t, _ in draft.kernel.partials}
+    lasting = {t.name for t, _ in draft.program.partials}
     for total in band.totals:
         cell = cells.get(total.name, Cell(total.name))
         address = band.writes[total.node.output]
@@ -212,26 +212,26 @@ def _finish(draft: Draft, band: Band, cells: dict[str, Cell]) -> list[Statement]
 
 
 def finished(plan: Plan, node: Node, name: str) -> str:
-    """The result of a reduction from its accumulator."""
+    """The result of a reduction, computed from its accumulator."""
     definition = plan.definitions[node]
     is_mean = isinstance(definition, Reduction) and definition.kind == "mean"
     return f"{name} / {divisor(plan, node)}" if is_mean else name
 
 
 def divisor(plan: Plan, node: Node) -> str:
-    """What a mean divides its sum by."""
+    """The number by which a mean divides its sum."""
     shape = plan.definitions[node].source.shape
     count = math.prod(shape) // max(math.prod(node.output.shape), 1)
     return f"(double){count}" if is_open(count) else f"{count}.0"
 
 
 def _declare_partials(draft: Draft) -> None:
-    """Accumulators that last through all rows: each thread has its own."""
+    """Declare the accumulators that last through all rows, of which each thread has its own."""
     for band in draft.bands:
         if band.kind is Reduction and any(band.axes[k].reduced for k in draft.outside()):
             for total in band.totals:
-                count = math.prod(with_known(total.node.output.shape, draft.kernel.known))
-                draft.kernel.partials.append((total, count))
+                count = math.prod(with_known(total.node.output.shape, draft.program.known))
+                draft.program.partials.append((total, count))
 
 
 def _around(band: Band, axes: Sequence[int], inner: list[Statement]) -> list[Statement]:

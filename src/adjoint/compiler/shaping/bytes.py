@@ -1,9 +1,9 @@
-"""Bytes beside wide numbers, where vectors run along a block of rows.
+"""Widen bytes where vectors run along a block of rows and compute with wider numbers, too.
 
-gcc puts all vectors of a loop into registers of one size. Beside a byte it takes 64 rows at once:
-most blocks have fewer, and are then run row by row, and the text of the loop becomes many times as
-long. So bytes of memory are copied to arrays of wide numbers before such a loop, or from them after
-it, and those that stay in the block are wide all the time.
+gcc uses vectors of one width in a loop. With bytes it takes 64 rows at once: most blocks have
+fewer, so they would run row by row, and the text of the loop would become many times as long. So
+bytes in memory are copied to arrays of wide numbers before such a loop, or from such arrays after
+it, and bytes kept for a block are wide throughout.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from adjoint.compiler.shaping.draft import Draft
 from adjoint.elements.c_types import BITS
 
 _BYTES = frozenset(c_type for c_type, bits in BITS.items() if bits == 8)
-_WIDE = 8  # bytes of a wide number, at most
-_OWN = 30_000  # the first variable of an iteration that no body has
-_Around = Callable[[list[Statement]], list[Statement]]  # loops inside a loop of rows
+_WIDE = 8  # most bytes of a widened number
+_OWN = 30_000  # the first variable number that no body uses
+_Around = Callable[[list[Statement]], list[Statement]]  # adds the loops inside a loop of rows
 
 
 def room_of(itemsize: int) -> int:
-    """What an element takes in memory of a block, at most."""
+    """The most bytes that an element takes in the memory of a block."""
     return _WIDE if itemsize == 1 else itemsize
 
 
@@ -46,19 +46,19 @@ def widen_bytes(draft: Draft) -> None:
     """Let loops along a block of rows compute with numbers of one width."""
     if not draft.block:
         return
-    types = {s.c_type for s in draft.kernel.statements() if isinstance(s, (Load, Let, Select))}
+    types = {s.c_type for s in draft.program.statements() if isinstance(s, (Load, Let, Select))}
     if types & _BYTES and types - _BYTES:
         wide = "long long" if types & {"double", "long long"} else "int"
-        draft.kernel.body = _Widening(wide, draft.block).block(draft.kernel.body)
+        draft.program.body = _Widening(wide, draft.block).block(draft.program.body)
 
 
 class _Widening:
     def __init__(self, wide: str, block: int) -> None:
         self.wide, self.block_size = wide, block
-        self.count = 0  # of arrays made
+        self.count = 0  # arrays made so far
 
     def block(self, statements: Sequence[Statement]) -> list[Statement]:
-        """The same with wide numbers in loops along rows, and in memory of the block."""
+        """The statements with wide numbers in loops along rows and in the memory of the block."""
         found: list[Statement] = []
         for statement in statements:
             if isinstance(statement, Room) and statement.count and statement.c_type in _BYTES:
@@ -72,7 +72,7 @@ class _Widening:
         return found
 
     def along(self, loop: ForLoop) -> Statement:
-        """A loop of rows, with copies of its bytes before it and after it."""
+        """A loop along rows, with copies of its bytes before and after it."""
         apart = loop.vector and not overwrites(loop.body)
         before: list[Statement] = []
         after: list[Statement] = []
@@ -106,14 +106,14 @@ class _Widening:
         return StatementBlock([*before, loop, *after]) if before else loop
 
     def array(self, before: list[Statement]) -> Place:
-        """A new array with an element for each row of a block."""
+        """A new array with one element for each row of a block."""
         room = Local(f"w{self.count}", self.wide, self.block_size)
         self.count += 1
         before.append(Room(room.c_type, room.name, room.count))
         return Place(room, variable(LANE))
 
     def widened(self, statement: Load | Store) -> Load | Store:
-        """The same with memory of the block that is wide."""
+        """The statement with its array of the block widened."""
         assert isinstance(statement.place.value, Local)
         room = replace(statement.place.value, c_type=self.wide)
         place = replace(statement.place, value=room)
@@ -123,23 +123,23 @@ class _Widening:
 
 
 def _inside(loop: ForLoop, around: _Around) -> _Around:
-    """Other statements in the place of those of a loop."""
+    """Add a loop to the loops around copied statements."""
     return lambda body: around([replace(loop, body=body)])
 
 
 def _is_of_block(statement: Load | Store) -> bool:
-    """Whether a byte is read from memory of the block, or written to it."""
+    """Whether a byte is loaded from, or stored to, the memory of the block."""
     value = statement.place.value
     return isinstance(value, Local) and value.c_type in _BYTES
 
 
 def _is_byte(load: Load) -> bool:
-    """Whether a byte is read at a place that is known before the loop."""
+    """Whether a byte is loaded from a place known before the loop."""
     return load.c_type in _BYTES and not load.place.chosen
 
 
 def _is_byte_of_memory(store: Store) -> bool:
-    """Whether a byte is written to a place that is known before the loop."""
+    """Whether a byte is stored to a place in memory known before the loop."""
     value = store.place.value
     if isinstance(value, Local) or store.adds or store.place.chosen:
         return False

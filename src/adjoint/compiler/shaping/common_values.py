@@ -1,10 +1,11 @@
-"""What the bands of a nest would compute twice for the same rows: once, and kept for the block.
+"""Common values of the bands of a nest: computed once per block of rows, and kept in an array of
+the block.
 
-Where vectors run along rows, a value of a row is a vector. Reading it from memory in strides is
-slow, and so are quotients, roots and functions; memory of a block of rows lies in the cache. So an
-expression of the row alone that has one of these in it is computed by the first band that wants it,
-and read by the others. A band with loops inside its rows would compute it once in each turn: it
-gets a band before it, which does so once.
+Where vectors run along rows, a value of a row is a vector. Strided loads are slow, and so are
+divisions, roots and functions, while the memory of a block is in the cache. So an expression with
+one of these that depends on the row alone is computed by the first band that needs it, and read by
+the others. A band with loops inside its rows would compute the expression in each iteration: it
+gets a band before it, which computes it once.
 """
 
 from __future__ import annotations
@@ -35,21 +36,19 @@ _NAMES = re.compile(r"\bv\d+\b")
 
 
 class Sharing:
-    """The bands of a nest, one after the other, and the memory that they share."""
+    """The bands of a nest in order, and the arrays of the block that they share."""
 
     def __init__(self, row: int, block: int, room: int) -> None:
         self.row, self.block = row, block
-        self.left = room  # bytes that may still be taken
-        self.keys: dict[Any, int] = {}  # what a statement computes -> its number
-        self.dear: dict[int, bool] = {}  # whether a number is worth a place
-        self.made: dict[int, tuple[list[Statement], str]] = {}  # the body that computes it, as what
-        self.places: dict[int, Place] = {}  # where a number is kept
+        self.left = room  # bytes that are left
+        self.keys: dict[Any, int] = {}  # expression -> its number
+        self.dear: dict[int, bool] = {}  # number -> whether it is expensive
+        self.made: dict[int, tuple[list[Statement], str]] = {}  # its body and variable
+        self.places: dict[int, Place] = {}  # number -> where the block keeps it
         self.rooms: list[Local] = []
 
     def band(self, body: list[Statement], *, turns: bool) -> list[list[Statement]]:
-        """The bodies that take the place of one; `turns` says that loops inside its rows run it
-        several times.
-        """
+        """The bodies that replace a body; with `turns`, loops inside its rows run it often."""
         makers = {s.name: s for s in body if isinstance(s, Leaf)}
         numbers = self._numbered(makers.values())
         wanted = self._wanted(body, makers, numbers, turns)
@@ -78,12 +77,12 @@ class Sharing:
         return numbers
 
     def _key(self, statement: Any, numbers: dict[str, int]) -> Any:
-        """What a statement computes, in numbers of what it reads; None if not by the row alone."""
+        """A key of what a statement computes; None if it depends on more than the row."""
         if isinstance(statement, Check):
             return None
         if isinstance(statement, Load):
             if statement.guards and self._is_kept(statement):
-                return (Load, statement.place)  # where a condition fails nobody looks at it
+                return (Load, statement.place)  # nobody reads it where the condition fails
             if statement.place.chosen or statement.guards:
                 return None
         if any(v not in (self.row, LANE) for p in positions(statement) for v, _ in p.terms):
@@ -102,12 +101,12 @@ class Sharing:
         return (Select, statement.c_type, statement.guard, *sides)
 
     def _is_kept(self, statement: Load) -> bool:
-        """Whether a block has, or from now on keeps, what a load reads."""
+        """Whether the block keeps the value of a load, or can from now on."""
         number = self.keys.get((Load, statement.place), -1)
         return number in self.made and self.dear[number] and self._take(number, statement)
 
     def _is_dear(self, statement: Any) -> bool:
-        """Whether a statement reads memory in strides, or divides, or calls a function."""
+        """Whether a statement loads with a stride, divides, or calls a function."""
         if isinstance(statement, Load):
             place = statement.place
             stride = place.address.coefficient(self.row)
@@ -121,7 +120,7 @@ class Sharing:
         numbers: dict[str, int],
         turns: bool,
     ) -> list[str]:
-        """The variables that a body should read rather than compute, those nearest its ends."""
+        """The variables that a body should read, not compute: those nearest its results."""
         wanted: dict[str, None] = {}
         asked = [name for s in body if not isinstance(s, (Load, Let, Select)) for name in used(s)]
         seen: set[str] = set()
@@ -139,16 +138,16 @@ class Sharing:
         return list(wanted)
 
     def _is_easy(self, statement: Any, numbers: dict[str, int]) -> bool:
-        """Whether a value is soon computed again from what is at hand."""
+        """Whether a value is cheap to recompute from values that are available."""
         operands = (numbers[name] for name in used(statement))
         near = all(not self.dear[k] or k in self.places for k in operands)
         return numbers[statement.name] not in self.places and near and not self._is_dear(statement)
 
     def _take(self, number: Any, statement: Any) -> bool:
-        """Whether a value has memory, or gets some, if there is any left."""
+        """Whether a value has an array of the block, or gets one while there is memory."""
         if number in self.places:
             return True
-        size = 8 * self.block  # of the widest type
+        size = 8 * self.block  # for the widest type
         if size > self.left:
             return False
         self.left -= size
@@ -158,7 +157,7 @@ class Sharing:
         return True
 
     def _load(self, statement: Any, number: int) -> Load:
-        """A variable as it is read from the memory of the block, where its maker now writes it."""
+        """Load a variable from the array of the block; ensure that its maker stores it there."""
         place = self.places[number]
         maker, name = self.made[number]
         if not any(isinstance(s, Store) and s.place == place for s in maker):
@@ -166,7 +165,7 @@ class Sharing:
         return Load(statement.name, statement.c_type, place)
 
     def _note(self, body: list[Statement], numbers: dict[str, int]) -> None:
-        """Remember what a body computes, for those after it."""
+        """Remember the values that a body computes, for the bodies after it."""
         for statement in body:
             name = getattr(statement, "name", None)
             if name in numbers:
@@ -178,14 +177,14 @@ class Sharing:
                     self.places.setdefault(number, statement.place)
 
     def _is_copy(self, store: Store, numbers: dict[str, int]) -> bool:
-        """Whether a place has from now on what a variable of the row is."""
+        """Whether a store makes a place hold the value of a variable of the row."""
         plain = not store.adds and store.source is None and not store.place.chosen
         alone = all(v in (self.row, LANE) for v, _ in store.place.address.terms)
         return plain and alone and store.text in numbers
 
 
 def _cone(names: Sequence[str], makers: dict[str, Any]) -> list[Statement]:
-    """The statements that some variables need, in order."""
+    """The statements that compute some variables, in order."""
     needed, asked = set(), list(names)
     while asked:
         name = asked.pop()

@@ -1,4 +1,4 @@
-"""The draft of a kernel: a nest, its bands, and which axes run where."""
+"""The draft of a loop program: a nest, its bands, and the roles of their axes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ WHOLE = 8  # elements in a vector
 
 
 class NotTurned(Exception):
-    """The rows of a nest are not one axis, along which vectors could run."""
+    """The rows of a nest are not a single axis, so that vectors cannot run along them."""
 
 
 @structure
 class Axis:
-    """One or more dimensions of a loop that are run as one."""
+    """One or more dimensions of a loop, run as one."""
 
-    dims: tuple[int, ...]  # of the loop's space, neighbours; the last is its variable
+    dims: tuple[int, ...]  # adjacent dimensions of the space; the last is the loop's variable
     size: int
     reduced: bool
-    cuts: tuple[int, ...] = ()  # where conditions change
+    cuts: tuple[int, ...] = ()  # indices at which conditions change
 
     @property
     def variable(self) -> int:
@@ -44,15 +44,15 @@ class Axis:
 
 @structure
 class Band:
-    """A loop of a nest: its axes, and what one iteration does."""
+    """A loop of a nest: its axes, and the statements of one iteration."""
 
     member: Member
     axes: list[Axis]
-    kind: type | None  # Reduction, Prefix or Put; None: every element is made by itself
-    body: list[Statement]  # of one iteration, ends included
+    kind: type | None  # Reduction, Prefix or Put; None: elementwise
+    body: list[Statement]  # one iteration, with stores and takes
     totals: list[Total]
     writes: dict[Value, Affine]
-    space: Shape = ()  # of its loop
+    space: Shape = ()  # of the loop
 
     @property
     def loop(self) -> FusedLoop:
@@ -65,13 +65,13 @@ class Band:
 
 @record
 class Turned:
-    """Values of which a block of rows lies turned: an element of one row, that of the next row."""
+    """Values stored transposed in a block: element k of all rows, then element k+1."""
 
     values: dict[Value, RowShape]
     width: int  # rows of a block
 
     def address(self, value: Value, address: Affine, space: Shape, depth: int) -> Affine:
-        """Where an element is, from where row 0 would be; the first dimensions are the rows."""
+        """The address in the block, from row 0; the first `depth` dimensions are the rows."""
         rows = address.without(range(depth, len(space)))
         bounds = [(0, size) for size in space]
         element = self.values[value].element(address.without(range(depth)), bounds)
@@ -84,25 +84,25 @@ class Turned:
 
 @structure
 class Draft:
-    """A kernel on its way: a nest, its bands, and which axes run where."""
+    """A loop program in the making."""
 
     plan: Plan
     nest: Nest
-    kernel: LoopProgram
-    turned: Turned | None = None  # what it finds turned: then vectors run along rows
-    most: Mapping[int, int] = field(default_factory=dict)  # what open sizes are at most
-    assumes: bool = False  # whether it is only for sizes in the order that they have in the example
+    program: LoopProgram
+    turned: Turned | None = None  # values in transposed blocks
+    most: Mapping[int, int] = field(default_factory=dict)  # symbol -> the most its size may be
+    assumes: bool = False  # whether it holds only for sizes in the example's order
     bands: list[Band] = field(default_factory=list)
-    outer: int = 0  # how many axes of each band the rows are, or, of a single one, …
-    row: int = -1  # … which axis
-    vector: int = -1  # the axis of vectors, where the nest has one band
+    outer: int = 0  # number of leading axes that are the rows; or, with one band, …
+    row: int = -1  # … the axis that is the rows
+    vector: int = -1  # the axis of vectors, with one band
     lanes: bool = False  # whether vectors run along rows
-    block: int = 0  # rows of which values are kept; 0: none
-    rooms: dict[Value, Local] = field(default_factory=dict)  # of values that stay in the nest
-    shared: list[Local] = field(default_factory=list)  # of what several bands want
+    block: int = 0  # rows of a block; 0: no blocks
+    rooms: dict[Value, Local] = field(default_factory=dict)  # of values that only the nest reads
+    shared: list[Local] = field(default_factory=list)  # of values that several bands need
 
     def place(self, place: Place) -> Place:
-        """Where an element is: in memory, or in that of its row or its block of rows."""
+        """The place of an element: in memory, or in the array of its row or block of rows."""
         room = self.rooms.get(place.value) if isinstance(place.value, Value) else None
         if room is None:
             return place
@@ -111,5 +111,5 @@ class Draft:
         return Place(room, address)
 
     def outside(self) -> list[int]:
-        """The axes of a band that are rows."""
+        """The axes of a band that are the rows."""
         return [self.row] if self.row >= 0 else list(range(self.outer))

@@ -1,5 +1,5 @@
-"""Which axes are the rows that threads share, whether vectors run along them, and what is kept
-of a row or of a block of rows.
+"""Choose the axes that are the rows, which threads share; whether vectors run along them; and the
+values kept for a row or for a block of rows.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTurned
 from adjoint.core.symbolic_sizes import is_open, with_known
 from adjoint.elements.c_types import C_TYPES
 
-_LONG_ROW = 1024  # accumulators beside one another
-_MANY_ROWS = 32  # that threads can share evenly
-SHORT = 16  # elements below which a dimension is too short for vectors of its own
-_SHORT_TOTALS = 40  # the same where it has several totals: each costs a row as much as some vectors
+_LONG_ROW = 1024  # accumulators next to one another
+_MANY_ROWS = 32  # rows that threads can share evenly
+SHORT = 16  # size below which a dimension is too short for vectors
+_SHORT_TOTALS = 40  # the same for rows with several reductions: finishing each costs vectors
 _SEVERAL = 2
-_LANES = 64  # rows in a block
-_BLOCK_BYTES = 1 << 15  # that the values of a block should fit into
-_SHARED_BYTES = 1 << 16  # the same, with what its bands keep for one another
+_LANES = 64  # rows of a block
+_BLOCK_BYTES = 1 << 15  # bytes for the values of a block
+_SHARED_BYTES = 1 << 16  # bytes for these and for the values that bands share
 
 
 def choose_rows(draft: Draft) -> None:
-    """Choose the axes that the function runs over, and whether vectors do too."""
+    """Choose the axes that the function runs over, and whether vectors run along them."""
     if draft.turned is not None:
         _choose_turned(draft)
     elif len(draft.bands) == 1:
         _choose_of_one(draft, draft.bands[0])
     else:
         _choose_of_many(draft)
-    draft.kernel.rows = math.prod(draft.bands[0].axes[k].size for k in draft.outside())
+    draft.program.rows = math.prod(draft.bands[0].axes[k].size for k in draft.outside())
     if draft.lanes and _is_blocked(draft):
         _choose_block(draft)
     for band in draft.bands:
@@ -58,11 +58,11 @@ def _choose_of_one(draft: Draft, band: Band) -> None:
     kept = [k for k, a in enumerate(axes) if not a.reduced]
     along = axes[vector]
     if along.reduced and is_open(along.size) and int(along.size) < SHORT and len(kept) == 1:
-        vector = kept[0]  # what is left of a row of unknown length takes longer than its vectors
+        vector = kept[0]  # the remainder of a row of unknown length takes longer than its vectors
     scanned = band.kind is Prefix
     draft.row = vector
     if band.kind is Reduction and len(kept) == len(axes) == 1:
-        return  # over sizes of 1 alone: a conversion
+        return  # reduces only dimensions of size 1: a conversion
     if len(axes) == 1 or (scanned and kept == [vector]):
         draft.lanes = not (scanned and axes[vector].reduced)
         return
@@ -106,16 +106,14 @@ def _choose_of_many(draft: Draft) -> None:
 
 
 def short_of(nest: Nest) -> int:
-    """Elements below which the rows of a nest are too short for vectors."""
+    """The size below which the rows of a nest are too short for vectors."""
     depth = len(nest.outer)
     totals = [m for m in nest.members if m.loop.combining and any(d >= depth for d in m.reduced)]
     return _SHORT_TOTALS if depth and len(totals) >= _SEVERAL else SHORT
 
 
 def _is_poor(band: Band, axis: Axis, short: int) -> bool:
-    """Whether vectors along an axis gain little: it is short, or memory is read across it while
-    rows are read in order.
-    """
+    """Whether vectors along an axis gain little: it is short, or strided while rows are not."""
     if int(axis.size) < short:
         return True
     places = [s.place.address for s in band.body if isinstance(s, (Load, Store))]
@@ -126,7 +124,7 @@ def _is_poor(band: Band, axis: Axis, short: int) -> bool:
 
 
 def _join_outer(draft: Draft, count: int) -> bool:
-    """Join the outer axes of all bands into one, if every position allows it."""
+    """Join the outer axes of all bands into one; return whether all positions allow it."""
     bands = draft.bands
     for band in bands:
         joined = joined_axes(band.space[:count], positions_of(band), (), 0)
@@ -141,7 +139,7 @@ def _join_outer(draft: Draft, count: int) -> bool:
 
 
 def _walk_axes(band: Band) -> None:
-    """Let positions count along axes: of dimensions that are joined only the last one counts."""
+    """Let positions count along joined axes, where only the last dimension has a variable."""
     joined = {d for a in band.axes for d in a.dims[:-1]}
     if joined:
         band.body = [loop_programs.reindexed(s, lambda p: p.without(joined)) for s in band.body]
@@ -149,7 +147,7 @@ def _walk_axes(band: Band) -> None:
 
 
 def best_axis(band: Band, candidates: Sequence[int]) -> int:
-    """The axis along which memory is read and written in order, and that is not short."""
+    """The axis with the most contiguous accesses that is not short."""
     places = [s.place.address for s in band.body if isinstance(s, Load)]
     places += list(band.writes.values())
 
@@ -163,7 +161,7 @@ def best_axis(band: Band, candidates: Sequence[int]) -> int:
 
 
 def _is_blocked(draft: Draft) -> bool:
-    """Whether rows come in blocks: several bands, or accumulators beside one another."""
+    """Whether rows run in blocks: with several bands, or an accumulator for each row."""
     if draft.turned is not None:
         return True
     return len(draft.bands) > 1 or (len(draft.bands[0].axes) > 1 and draft.bands[0].combines)
@@ -173,7 +171,7 @@ def _choose_block(draft: Draft) -> None:
     if draft.turned is not None:
         draft.block = draft.turned.width
         return
-    rows, nest = int(draft.kernel.rows), draft.nest
+    rows, nest = int(draft.program.rows), draft.nest
     room = sum(int(row_elements(v, nest.outer)) * room_of(v.dtype.itemsize) for v in nest.local)
     block = _LANES
     while block > WHOLE and room * block > _BLOCK_BYTES:
@@ -187,10 +185,10 @@ def _choose_block(draft: Draft) -> None:
 
 
 def keep_rows(draft: Draft) -> None:
-    """Let values that only the nest reads lie in the memory of one row, or of one block."""
+    """Keep values that only the nest reads in arrays of one row or one block."""
     nest, size = draft.nest, draft.block or 1
     for number, value in enumerate(nest.local):
-        count = with_known(row_elements(value, nest.outer), draft.kernel.known) * size
+        count = with_known(row_elements(value, nest.outer), draft.program.known) * size
         c_type = C_TYPES[value.dtype.name]
         draft.rooms[value] = Local(f"l{number}", c_type, count)
     if draft.rooms:
@@ -199,7 +197,7 @@ def keep_rows(draft: Draft) -> None:
 
 
 def share_rows(draft: Draft) -> None:
-    """Let bands keep for one another, block by block, what is slow to read or to compute again."""
+    """Let bands share values of a block that are slow to read or to recompute."""
     if not draft.block or len(draft.bands) == 1:
         return
     rows = {b.axes[0].variable for b in draft.bands}

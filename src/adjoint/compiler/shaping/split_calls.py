@@ -1,4 +1,4 @@
-"""Calls of vector functions in a loop of their own, a short piece of the long loop at a time."""
+"""Split calls of vector functions off a heavy loop, for a piece of the loop at a time."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ from adjoint.compiler.shaping.draft import Draft
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.functions import rounds_alike
 
-_PIECE = 1024  # elements; what is kept of them stays in the first cache
-_LONG = 512  # turns of a loop that is worth cutting
-HEAVY = 32  # statements beside those of the calls
+_PIECE = 1024  # elements of a piece, which stay in the first-level cache
+_LONG = 512  # iterations from which a loop is worth cutting
+HEAVY = 32  # statements of a heavy loop besides the calls
 
 
 def call_apart(draft: Draft) -> None:
-    """Call the functions of a heavy loop before the rest of it. No vector register outlives a call:
-    all that the loop holds in them, constants too, would go to memory and back in each turn.
+    """Call the functions of a heavy loop before the rest of it.
+
+    No vector register survives a call: all registers of the loop, with its constants, would be
+    stored and reloaded in each iteration.
     """
-    draft.kernel.body = _apart(draft.kernel.body)
+    draft.program.body = _apart(draft.program.body)
 
 
 def _apart(statements: Sequence[Statement], piece: int = 0) -> list[Statement]:
-    """The same, in a loop that is cut into pieces of so many elements already; 0: it is not."""
+    """Split the loops in statements; `piece` is the length of the pieces around them, or 0."""
     found: list[Statement] = []
     for statement in statements:
         if isinstance(statement, ForLoop) and statement.vector:
@@ -54,7 +56,7 @@ def _apart(statements: Sequence[Statement], piece: int = 0) -> list[Statement]:
 
 
 def _split(loop: ForLoop, piece: int) -> list[Statement] | None:
-    """The calls of a loop, then the rest; None where that gains nothing, or is not allowed."""
+    """The calls of a loop, then the rest; None if splitting gains nothing or is not allowed."""
     first = _before_calls(loop.body)
     if first is None or not (piece or _is_long(loop)) or overwrites(loop.body):
         return None
@@ -79,9 +81,7 @@ def _split(loop: ForLoop, piece: int) -> list[Statement] | None:
 
 
 def _before_calls(statements: Sequence[Statement]) -> list[Statement] | None:
-    """The calls of an iteration and all they need; None if there are none, or nearly all it does is
-    that.
-    """
+    """The statements for the calls of an iteration; None without calls, or with little else."""
     if any(isinstance(s, Let) and not rounds_alike(s.text) for s in statements):
         needed: set[str] = set()
         found: list[Statement] = []
@@ -100,7 +100,7 @@ def _before_calls(statements: Sequence[Statement]) -> list[Statement] | None:
 
 
 def _is_long(loop: ForLoop) -> bool:
-    """Whether a loop can be cut, and has turns enough; of open length it may have."""
+    """Whether a loop can be cut and is long, or may be long for a symbolic size."""
     low, high = loop.low[-1], loop.high[-1]
     if loop.step != 1 or loop.variable < 0 or isinstance(low, (str, Affine)):
         return False

@@ -1,4 +1,4 @@
-"""Narrow accumulators: sums of float32 in short pieces."""
+"""Narrow accumulators: sums of float32 computed in short pieces."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ from adjoint.compiler.loop_programs import (
 from adjoint.compiler.shaping.draft import Draft
 from adjoint.core.symbolic_sizes import is_open, largest
 
-_FEW = 64  # elements that one float adds up
+_FEW = 64  # most elements added up in one float
 _FLOATS = 16  # floats in a vector
-_MANY = 1 << 40  # turns of a loop whose number only a call knows
+_MANY = 1 << 40  # iterations assumed for a loop whose length depends on the call
 
 
 def narrow_totals(draft: Draft) -> None:
-    """Let accumulators of float32 be float32 where a sum is short: conversions to double in every
-    iteration would halve the vectors. A long sum is one of short ones, which are added as doubles.
+    """Let accumulators of float32 be float32 where a sum is short.
+
+    Conversions to double in every iteration would halve the vectors. A long sum becomes short sums,
+    which are added as doubles.
     """
     totals = {t.name: t for b in draft.bands for t in b.totals if _is_narrow(t)}
     if totals:
-        draft.kernel.body = _narrowed(draft.kernel.body, totals, draft.most)
+        draft.program.body = _narrowed(draft.program.body, totals, draft.most)
 
 
 def _is_narrow(total: Total) -> bool:
@@ -60,7 +62,7 @@ def _narrowed(
 
 
 def _is_short_sum(statements: Sequence[Statement], total: Total, most: Mapping[int, int]) -> bool:
-    """Whether few elements meet in one float of an accumulator."""
+    """Whether few elements are added up in one float of an accumulator."""
     if ACCUMULATORS[total.kind].chooses:
         return True
     counts = [largest(count, most) for count in _counts(statements, total, 1)]
@@ -68,7 +70,7 @@ def _is_short_sum(statements: Sequence[Statement], total: Total, most: Mapping[i
 
 
 def _counts(statements: Sequence[Statement], total: Total, around: int) -> Iterator[int]:
-    """How many elements each statement that feeds an accumulator adds, those of lanes apart."""
+    """The number of elements that each take adds to one lane of an accumulator."""
     for statement in statements:
         if isinstance(statement, Take) and statement.cell.name == total.name:
             yield around
@@ -92,7 +94,7 @@ def _counts(statements: Sequence[Statement], total: Total, around: int) -> Itera
 
 
 def _retype(statements: Sequence[Statement], total: Total) -> None:
-    """Let the vectors of loops know that an accumulator is a float."""
+    """Change the type of an accumulator to float in the vector loops that share it."""
     for statement in statements:
         if isinstance(statement, ForLoop):
             statement.totals = tuple(
@@ -103,9 +105,7 @@ def _retype(statements: Sequence[Statement], total: Total) -> None:
 
 
 def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> None:
-    """Cut the loop of vectors that feeds an accumulator, and perhaps others, into pieces with short
-    sums.
-    """
+    """Cut the vector loop of an accumulator into pieces with short sums."""
     if isinstance(statement, StatementBlock) or (
         isinstance(statement, ForLoop) and not statement.vector
     ):

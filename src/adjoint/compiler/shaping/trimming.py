@@ -1,4 +1,4 @@
-"""Loops cut where conditions change, matrices walked in tiles, short loops in whole vectors."""
+"""Cut loops where conditions change, walk matrices in tiles, run short loops in whole vectors."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ from adjoint.compiler.shaping.draft import WHOLE, Draft
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.c_types import C_TYPES, suffix
 
-_PADDED = 64  # up to this size a loop is run in whole vectors
-_HEAVY = 32  # statements of a loop whose last elements are not run one by one
-_TILE = 16  # rows of a tile where a matrix is turned
-_OWN = 10_000  # the first variable of an iteration that no body has
+_PADDED = 64  # size up to which a loop is run in whole vectors
+_HEAVY = 32  # statements from which a loop's last elements are not run one by one
+_TILE = 16  # rows of a tile of a transposed matrix
+_OWN = 10_000  # the first variable number that no body uses
 
 
 def cut_loops(draft: Draft) -> None:
-    """Cut loops where conditions change, and leave out what the parts do not need."""
+    """Cut loops where conditions change, and simplify the parts."""
     if any(a.cuts for b in draft.bands for a in b.axes):
         bounds = extents(draft.bands[0]) if len(draft.bands) == 1 else {}
-        draft.kernel.body = _cut(draft.kernel.body, bounds)
+        draft.program.body = _cut(draft.program.body, bounds)
 
 
 def _cut(statements: list[Statement], bounds: dict[int, tuple[int, int]]) -> list[Statement]:
@@ -84,7 +84,7 @@ def _cut(statements: list[Statement], bounds: dict[int, tuple[int, int]]) -> lis
 
 
 def tile(draft: Draft) -> None:
-    """Walk a matrix in tiles where it is read along one axis and written along the other."""
+    """Walk a matrix in tiles if it is read along one axis and written along the other."""
     band = draft.bands[0]
     if len(draft.bands) > 1 or len(band.axes) != 2 or band.kind or draft.lanes or draft.vector < 0:
         return
@@ -100,32 +100,34 @@ def tile(draft: Draft) -> None:
     along.vector = True
     across = ForLoop(i, (variable(ABOVE),), (variable(ABOVE) + Affine(_TILE), LAST), [along])
     right = ForLoop(LEFT, (0,), (columns.size,), [across], step=wide)
-    draft.kernel.body = [ForLoop(ABOVE, (FIRST,), (LAST,), [right], step=_TILE)]
+    draft.program.body = [ForLoop(ABOVE, (FIRST,), (LAST,), [right], step=_TILE)]
 
 
 def pad_short(draft: Draft) -> None:
-    """Run short loops that call functions, or do much, in whole vectors: the elements beside them
-    would call slow scalar functions, and each take as long as a vector.
+    """Run short loops with function calls, or with many statements, in whole vectors.
+
+    Elements left over by the vectors would call slow scalar functions, and each would take as long
+    as a vector.
     """
     short = [b for b in draft.bands if any(_is_short(a.size) for a in b.axes)]
     if short and all(b.kind in (None, Reduction) for b in draft.bands):
-        draft.kernel.body = _padded(draft.kernel.body, draft.kernel)
+        draft.program.body = _padded(draft.program.body, draft.program)
 
 
 def _is_short(size: Any) -> bool:
     return not is_open(size) and 1 < size <= _PADDED
 
 
-def _padded(statements: list[Statement], kernel: LoopProgram) -> list[Statement]:
+def _padded(statements: list[Statement], program: LoopProgram) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
         if isinstance(statement, (ForLoop, StatementBlock)):
-            statement.body = _padded(statement.body, kernel)
+            statement.body = _padded(statement.body, program)
         padded = (
-            _in_whole_vectors(statement, kernel.rows) if isinstance(statement, ForLoop) else None
+            _in_whole_vectors(statement, program.rows) if isinstance(statement, ForLoop) else None
         )
         if isinstance(statement, ForLoop) and padded is not None:
-            kernel.whole |= FIRST in statement.low
+            program.whole |= FIRST in statement.low
             found.append(padded)
         else:
             found.append(statement)
@@ -133,8 +135,8 @@ def _padded(statements: list[Statement], kernel: LoopProgram) -> list[Statement]
 
 
 def _in_whole_vectors(loop: ForLoop, rows: int) -> ForLoop | StatementBlock | None:
-    """Vectors that overlap; or copies of what is read, with elements of no meaning behind them, and
-    then whole vectors.
+    """A short loop as overlapping vectors; or on padded copies of its operands, in whole vectors.
+    None if neither is possible.
     """
     size = loop.high[-1]
     whole = loop.low[-1] == 0 and isinstance(size, int)
@@ -190,8 +192,9 @@ def _in_whole_vectors(loop: ForLoop, rows: int) -> ForLoop | StatementBlock | No
 
 
 def _overlapping(loop: ForLoop, size: int) -> ForLoop:
-    """The last vector begins early enough to end with the loop: some elements are computed twice,
-    which changes nothing, and enter sums once.
+    """Run a loop in vectors, of which the last begins early enough to end with the loop.
+
+    Some elements are computed twice, with the same result; sums take them in once.
     """
     wide = 2 * WHOLE if size >= 2 * WHOLE and _are_narrow(loop.body) else WHOLE
     place = Position(
@@ -212,12 +215,12 @@ def _overlapping(loop: ForLoop, size: int) -> ForLoop:
 
 
 def _are_narrow(statements: Sequence[Statement]) -> bool:
-    """Whether all variables are floats: twice as many fit into a vector."""
+    """Whether all variables are floats, so that twice as many fit into a vector."""
     return all(s.c_type == "float" for s in statements if isinstance(s, (Load, Let)))
 
 
 def _type_of(loop: ForLoop, statement: Store | Take) -> str:
-    """The type of what a statement writes."""
+    """The C type of the element that a statement writes."""
     if isinstance(statement, Take):
         return next(t.c_type for t in loop.totals if t.name == statement.cell.name)
     target = statement.place.value

@@ -1,1 +1,1 @@
-"""Programs for every size: one graph with symbolic sizes, and what is learnt of calls."""
+"""Programs for symbolic sizes: one graph for all sizes, and the ties learned from calls."""

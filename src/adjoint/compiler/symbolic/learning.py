@@ -1,18 +1,19 @@
-"""Sizes that stay open: one compiled program for every size of some dimensions.
+"""Symbolic sizes: one compiled program for every size of some dimensions.
 
-The function is traced for a few sizes, and its graphs become one, whose numbers are polynomials of
-the sizes (`opening`); that one is compiled, once. A new size is traced too: if its graph is the one
-for all, with numbers put in, the program serves it. A function whose graph depends on sizes in
-another way is compiled for each size, and a warning says so once.
+The function is traced for a few sizes, and its graphs are merged into one, whose numbers are
+polynomials of the sizes (`polynomials.py`); this graph is compiled once. A new size is traced, too:
+if its graph is the merged one with the sizes put in, the program serves it. A function whose graph
+depends on sizes in another way is compiled for each size, and one warning says so.
 
 Note [Which sizes are open]
-Dimensions may have to agree (rows of x and of y), one may have to be a multiple of another (the
-four gates of a cell), or of a number (the side of a patch). None of this is said by the user.
-Dimensions of the same size in the first call are told apart if the function takes other sizes for
-them: so a square batch is no special one. If it does not take sizes that vary apart from one
-another, those that are multiples of others stay so. Where the function does something else for odd
-sizes, or raises for them, a size is written as p m + r for the least p with which it is the same
-for all m, and m is the symbol: all numbers are whole then.
+
+Dimensions may have to agree (rows of x and of y); one may have to be a multiple of another (the
+four gates of a cell), or of a number (the side of a patch). The user says none of this. Dimensions
+of equal size in the first call become independent if the function accepts different sizes for them,
+so a square batch needs no special treatment. If it does not accept independent sizes, sizes that
+are multiples of others stay tied. If the function does something else, or raises, for odd sizes,
+say, then a size is written as p m + r with the symbol m, for the least p with which graphs are the
+same for all m; so all numbers are whole.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from adjoint.compiler.kept_steps import keep_steps
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.program import Code, Program
 from adjoint.compiler.shaping import SHORT, SHORT_EXAMPLE
+from adjoint.compiler.statics import parameters_of
 from adjoint.compiler.symbolic.polynomials import (
     NotWhole,
     Opened,
@@ -51,30 +53,31 @@ from adjoint.graph.trace import ShapeDtype
 from adjoint.tensor.tensor import Tensor
 
 Scale = tuple[int, int]
-Ties = tuple[tuple[int, int], ...]  # (group, factor) of each place: sizes of one group are the
-# same number times their factors; groups are numbered in the order of places
+# (group, factor) of each place: the size of a place is its group's size times the factor; groups
+# are numbered in order of places
+Ties = tuple[tuple[int, int], ...]
 _SHAPED = (Tensor, ShapeDtype)
-# (factor, width): sizes for which a function is traced are from some range; a smaller one where a
-# trace of the larger ones needs more memory than there is
+# (factor, width): sizes to trace come from factor * _FIRST on, in a range of this width. A smaller
+# one is used if a trace for the larger sizes needs too much memory.
 _SCALES = ((64, 640), (8, 640), (1, 640), (1, 160), (1, 80), (1, 40))
-_ELEMENTS = 1 << 27  # of an argument of such sizes: a function may make a constant as large
-_FIRST = 17  # times the factor is the least size
-_DRAWN = 100  # times that sizes are drawn until some that were drawn before are taken
-_PERIODS = (1, 2, 4, 8, 16, 32, 64, 3, 6, 12, 5, 7)  # after which a function may do the same again
-_LARGE = 64  # the largest power of two among them
-_STEPS = (0, 1, 3, 5, 6, 8)  # periods later a graph is looked at
+_ELEMENTS = 1 << 27  # of one argument; the function may make a constant as large
+_FIRST = 17  # the least size is this times the factor
+_DRAWN = 100  # draws of sizes without a new one, after which earlier sizes are used again
+_PERIODS = (1, 2, 4, 8, 16, 32, 64, 3, 6, 12, 5, 7)  # with which graphs may repeat
+_LARGE = 64  # the largest power of two among the periods
+_STEPS = (0, 1, 3, 5, 6, 8)  # multiples of a period at which graphs are compared
 _FEW = 2  # sizes that may be special by chance
-_MORE = 6  # sizes to trace for where quotients of sizes are to be seen
-_TRIES = 3  # times as many sizes are traced where some are special
-_TYPICAL = 256  # about the sizes that it is written for if all of the first call are less
-_SPLIT = 6  # dimensions of one size of which all ways to tell them apart are tried
-_MULTIPLE = 8  # the largest of one size by another that is looked at
-_WAYS = 100  # to tie dimensions that are tried
-_MOST = 8  # programs of a signature before each special size is compiled for itself
+_MORE = 6  # sizes to trace in addition to detect quotients of sizes
+_TRIES = 3  # limit on traced sizes, in multiples of the sizes needed
+_TYPICAL = 256  # sizes to optimise for if those of the first call are all smaller
+_SPLIT = 6  # dimensions of one size up to which every way to separate them is tried
+_MULTIPLE = 8  # the largest factor between two tied sizes
+_WAYS = 100  # ways to tie dimensions that are tried
+_MOST = 8  # programs of a signature; beyond, a special size is compiled for itself
 
 
 class Everywhere:
-    """The code of a function for all sizes of a pattern."""
+    """The code of a function for all sizes of one pattern of ties, remainders and order."""
 
     def __init__(
         self, code: Code, found: Opened, choices: Choices, assumed: Any, resized: _Resized
@@ -82,15 +85,15 @@ class Everywhere:
         self.code, self.found, self.choices = code, found, choices
         self.ties, self.periods, self.rests = resized.ties, resized.periods, resized.rests
         self.order = resized.order
-        self.assumed = list(assumed)  # numbers that are at least 0 where the code is right
+        self.assumed = list(assumed)  # polynomials that must be ≥ 0 for the code to be right
 
     def is_for(self, resized: _Resized) -> bool:
-        """Whether the code is for this pattern: ties, remainders and order."""
+        """Whether the code is for the pattern of these arguments."""
         mine = self.ties, self.periods, self.rests, self.order
         return mine == (resized.ties, resized.periods, resized.rests, resized.order)
 
     def point(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
-        """The symbols for the sizes of all places; None if these belong to other code."""
+        """The symbols for the sizes of all places; None if the sizes do not fit the pattern."""
         own = _apart(self.ties, sizes)
         if own is None:
             return None
@@ -102,13 +105,13 @@ class Everywhere:
         return tuple(point)
 
     def is_of(self, graph: Graph, sizes: Sequence[int]) -> bool:
-        """Whether the graph for given sizes is that of the code."""
+        """Whether `graph`, traced for these sizes, is the graph of the code."""
         point = self.point(sizes)
         lowered = _lowered(graph, self.choices.again())
         return point is not None and self.found.holds(lowered, point)
 
     def program(self, sizes: Sequence[int]) -> Program | None:
-        """The program for given sizes; None where the code is written for others."""
+        """The program for given sizes; None if the code does not hold for them."""
         point = self.point(sizes)
         if point is None or any(number.at(point) < 0 for number in self.assumed):
             return None
@@ -116,14 +119,14 @@ class Everywhere:
 
 
 class DynamicSizes:
-    """Which dimensions of a function's arguments are open, and the programs found for them."""
+    """The symbolic dimensions of a function's arguments, and the programs found for them."""
 
     def __init__(self, function: Callable[..., Any], dynamic: Any) -> None:
-        self.parameters = _parameters(function)
+        self.parameters = parameters_of(function)
         self.open = _normalized(self.parameters, dynamic)
         self.known: dict[Any, list[Everywhere]] = {}
-        self.choices: dict[Any, dict[Hashable, Any]] = {}  # that traces of a signature have made
-        self.closed: set[Any] = set()  # patterns of sizes without code of their own
+        self.choices: dict[Any, dict[Hashable, Any]] = {}  # made in the traces of a signature
+        self.closed: set[Any] = set()  # patterns of sizes that are compiled one by one
         self.warned = False
 
     def program(
@@ -135,33 +138,34 @@ class DynamicSizes:
         report: Callable[[str, float], None],
         role: Hashable = None,
     ) -> Any:
-        """A program for these arguments and what its outputs are; None: compile as if closed.
+        """(program, structure of its outputs) for these arguments; None if the sizes are to be
+        compiled as numbers.
 
-        With a `role`, `traced` makes another graph of the same function, e.g. of its gradient, and
-        its arguments are marked as those given.
+        With a `role`, `traced` makes another graph of the same function, such as its gradient, and
+        the examples require gradients where the arguments do.
         """
         places = self._places(tensors, structure)
         sizes = [size for _, _, size in places]
         if not sizes or 0 in sizes:
-            return None  # of nothing there are other programs, where somebody wants to see one
+            return None  # size 0 is compiled separately, and only when `lower` asks
         signature = (role, key[0], key[1], *_opened_signature(key, places))
         known = self.known.setdefault(signature, [])
         resized = _Resized(tensors, structure, places, marked=role is not None)
         with for_many(self.choices.setdefault(signature, {})):
-            graph = traced(*resized.itself())  # what is wrong with the function is raised here
+            graph = traced(*resized.itself())  # errors of the function are raised here
             found = [each for each in known if each.is_of(graph, sizes)]
             program = next(filter(None, (each.program(sizes) for each in found)), None)
             if not found and (1 not in sizes or not known) and len(known) < _MOST:
                 program = self._learn(signature, resized, graph, traced, report)
-        # x[:100] of 50 elements has 50: that size has a program of its own
+        # x[:100] of 50 elements has 50 elements: this size has a program of its own
         return None if program is None else (program, graph.signature.outputs)
 
     def is_of_nothing(self, tensors: Sequence[Any], structure: Any) -> bool:
-        """Whether an open size of some arguments is 0."""
+        """Whether a symbolic size of the arguments is 0."""
         return any(size == 0 for _, _, size in self._places(tensors, structure))
 
     def _places(self, tensors: Sequence[Any], structure: Any) -> list[tuple[int, int, int]]:
-        """(leaf, dimension, size) of every open dimension; leaves count over all arguments."""
+        """(leaf, dimension, size) of each symbolic dimension; leaves count over all arguments."""
         args, keywords = pytrees.unflatten(structure, range(len(tensors)))
         given = {self._name(n): pytrees.leaves(a) for n, a in enumerate(args)}
         given |= {name: pytrees.leaves(a) for name, a in keywords.items()}
@@ -180,7 +184,7 @@ class DynamicSizes:
         return sorted(set(found))
 
     def _name(self, position: int) -> int | str:
-        """The name in `open` of an argument at some position."""
+        """The key in `open` of the argument at a position: its name, or its position."""
         if position in self.open or position >= len(self.parameters):
             return position
         return self.parameters[position].name
@@ -188,8 +192,8 @@ class DynamicSizes:
     def _learn(
         self, signature: Any, resized: _Resized, graph: Graph, traced: Any, report: Any
     ) -> Program | None:
-        """A program of new code, which is known from now on; None if there is none."""
-        # sizes of 1 broadcast: where they come first, one look at larger ones says what there is
+        """Compile new code for these sizes and return its program; None if there can be none."""
+        # sizes of 1 broadcast: if they come first, one trace of larger sizes suffices
         pattern = (signature, 1 if 1 in resized.sizes else resized.ties)
         known = self.known[signature]
         if pattern in self.closed:
@@ -212,7 +216,7 @@ class DynamicSizes:
         return None
 
     def warn(self, reason: str) -> None:
-        """Say, once, that sizes do not stay open."""
+        """Warn once that sizes cannot be symbolic."""
         if not self.warned:
             self.warned = True
             warn(
@@ -220,17 +224,10 @@ class DynamicSizes:
             )
 
 
-def _parameters(function: Any) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # a function of C: its arguments have positions alone
-        return []
-
-
 def _normalized(
     parameters: list[inspect.Parameter], dynamic: Any
 ) -> dict[int | str, tuple[int, ...]]:
-    """{name: dimensions}, with positions for arguments that have no name of their own."""
+    """{argument: dimensions}, by name, or by position for arguments without a name."""
     if not isinstance(dynamic, dict):
         raise ArgumentError(
             "compile: dynamic must be {argument: dimensions}, e.g. dynamic={'x': 0} or "
@@ -260,7 +257,7 @@ def _normalized(
 
 
 def _opened_signature(key: Any, places: Any) -> list[Any]:
-    """The parts of a signature without open sizes."""
+    """The entries of a signature, with None for symbolic sizes."""
     parts = [list(p) for p in key[2:]]
     for leaf, dim, _ in places:
         shape = list(parts[leaf][0])
@@ -273,20 +270,21 @@ def _opened_signature(key: Any, places: Any) -> list[Any]:
 
 
 def _lowered(graph: Graph, choices: Choices | None = None, times: float = 1) -> Graph:
-    """The graph that is compared with those of other sizes: without choices, these decide nothing
-    about steps that are kept.
+    """Lower a graph so that it can be compared with graphs of other sizes.
+
+    Without choices the memory that kept steps take is not limited.
     """
     return keep_steps(lower(graph, choices), choices, math.inf if choices is None else times)
 
 
 def _numbered(values: Sequence[Hashable]) -> Ties:
-    """Ties of places with equal values."""
+    """Ties that join places with equal values."""
     different = {value: number for number, value in enumerate(dict.fromkeys(values))}
     return tuple([(different[value], 1) for value in values])
 
 
 def _apart(ties: Ties, sizes: Sequence[int]) -> tuple[int, ...] | None:
-    """The sizes that vary apart from one another; None if sizes are not tied like this."""
+    """The independent sizes, one for each group; None if the sizes do not fit the ties."""
     found: dict[int, int] = {}
     for (group, factor), size in zip(ties, sizes, strict=True):
         if size % factor or found.setdefault(group, size // factor) != size // factor:
@@ -297,8 +295,11 @@ def _apart(ties: Ties, sizes: Sequence[int]) -> tuple[int, ...] | None:
 def _told_apart(
     resized: _Resized, graph: Graph, traced: Any, known: list[Everywhere]
 ) -> Iterator[_Resized]:
-    """The arguments with dimensions tied as loosely as the function lets them; then those of equal
-    sizes tied. Where there is code for other sizes: as there, if larger ones are like these.
+    """Candidate ties, loosest first: dimensions independent where the function allows it, then
+    equal sizes tied.
+
+    If code for other sizes exists, its ties come first, as far as larger sizes give a graph of the
+    same length.
     """
     if known:
         loose = [e.ties for e in known if _apart(e.ties, resized.sizes) is not None]
@@ -316,7 +317,7 @@ def _told_apart(
 
 
 def _loosest(resized: _Resized, traced: Any) -> _Resized | None:
-    """The arguments with no more ties than the function needs; None if it takes no other sizes."""
+    """The arguments with the fewest ties that the function accepts; None if it accepts none."""
     dims = [dim for _, dim, _ in resized.places]
     by_dimension = _numbered(list(zip(resized.sizes, dims, strict=True)))
     ways = [
@@ -335,13 +336,13 @@ def _loosest(resized: _Resized, traced: Any) -> _Resized | None:
 
 
 def _splits(resized: _Resized) -> Iterator[_Resized]:
-    """The arguments with one group of tied places made two."""
+    """The arguments with one group of tied places split in two, in each way that is tried."""
     ties = resized.ties
     for group in range(resized.count):
         places = [n for n, (g, _) in enumerate(ties) if g == group]
         some = range(1, 1 << (len(places) - 1)) if len(places) <= _SPLIT else ()
         whole = (1 << len(places)) - 1
-        alike: dict[Any, int] = {}  # places of one size, of one dimension, of one tensor
+        alike: dict[Any, int] = {}  # places of one tensor, dimension or size, as bits
         for k, n in enumerate(places):
             for what in enumerate(resized.places[n]):
                 alike[what] = alike.get(what, 0) | 1 << k
@@ -355,7 +356,7 @@ def _splits(resized: _Resized) -> Iterator[_Resized]:
 
 
 def _reduced(ties: Sequence[tuple[int, int]]) -> Ties:
-    """The same ties with the least factors: a size that is alone may be any number."""
+    """The same ties with the smallest factors: the only size of a group may be any number."""
     common: dict[int, int] = {}
     for group, factor in ties:
         common[group] = math.gcd(common.get(group, 0), factor)
@@ -363,7 +364,7 @@ def _reduced(ties: Sequence[tuple[int, int]]) -> Ties:
 
 
 def _tightest(resized: _Resized) -> Ties:
-    """Ties of all sizes of which one is a small multiple of another, and so on."""
+    """Ties that join all sizes linked by small multiples."""
     groups = {size: {size} for size in resized.sizes}
     for a, b in itertools.permutations(groups, 2):
         if a % b == 0 and a // b <= _MULTIPLE and groups[a] is not groups[b]:
@@ -377,7 +378,7 @@ def _tightest(resized: _Resized) -> Ties:
 
 
 def _with_multiples(resized: _Resized) -> Iterator[Ties]:
-    """Ties with some sizes as multiples of others, few of them first."""
+    """Ties with some sizes as multiples of others, in order of the number of multiples."""
     own = resized.own
     pairs = [
         (group, base, own[group] // own[base])
@@ -394,7 +395,7 @@ def _with_multiples(resized: _Resized) -> Iterator[Ties]:
 
 
 def _takes(resized: _Resized, traced: Any) -> bool:
-    """Whether a function takes other sizes that are tied like this: it neither raises nor warns."""
+    """Whether the function accepts other sizes with these ties: it neither raises nor warns."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -406,7 +407,7 @@ def _takes(resized: _Resized, traced: Any) -> bool:
 
 
 def _quiet(traced: Any) -> Any:
-    """A trace of which nobody is warned: for sizes that the user has not asked for."""
+    """A trace without warnings, for sizes that the user has not asked for."""
 
     def quiet(args: Any, keywords: Any) -> Graph:
         with warnings.catch_warnings():
@@ -417,7 +418,7 @@ def _quiet(traced: Any) -> Any:
 
 
 def _graph(resized: _Resized, point: Sequence[int], traced: Any) -> Graph | None:
-    """The graph for some sizes; None if the function raises for them."""
+    """The lowered graph for some sizes; None if the function raises for them."""
     try:
         return _lowered(_quiet(traced)(*resized.at(point)))
     except (AdjointError, MemoryError):
@@ -425,7 +426,7 @@ def _graph(resized: _Resized, point: Sequence[int], traced: Any) -> Graph | None
 
 
 class _Learning:
-    """Finds the code of a function for all sizes like those of some arguments."""
+    """Finds code of a function that holds for all sizes of the pattern of some arguments."""
 
     def __init__(
         self, resized: _Resized, graph: Graph, traced: Any, report: Any, known: list[Everywhere]
@@ -439,13 +440,13 @@ class _Learning:
         for self.scale in scales:
             try:
                 return self._found()
-            except MemoryError:  # of constants in the function
+            except MemoryError:  # constants in the function take too much memory
                 if self.scale == scales[-1]:
                     raise
         raise AssertionError
 
     def _found(self) -> Everywhere:
-        """The code for all sizes; or, if there is none, for those with the same remainders."""
+        """Code for all sizes, or else for sizes in one order, or with the same remainders."""
         ones = (1,) * self.resized.count
         failed: Exception | None = None
         if not any(each.point(self.resized.sizes) for each in self.known):
@@ -472,7 +473,7 @@ class _Learning:
         raise failed or NotOpen("the program is another for other sizes")
 
     def _candidates(self) -> Iterator[tuple[int, ...]]:
-        """Periods of the symbols: those after which graphs are the same again, then multiples."""
+        """Periods to try: the least with which graphs repeat, then multiples of them."""
         periods = self._periods()
         if periods is None:
             return
@@ -483,8 +484,8 @@ class _Learning:
             yield tuple([p * times for p in periods])
 
     def _periods(self) -> tuple[int, ...] | None:
-        """For each symbol the least number after which graphs are the same again, but for numbers
-        that grow with the size.
+        """For each symbol the least period with which graphs repeat, except for numbers that grow
+        with the size; None if one has no period.
         """
         base = self.resized.far(self.scale)
         repeats = (
@@ -494,7 +495,7 @@ class _Learning:
         return tuple([p for p in found if p is not None]) if None not in found else None
 
     def _repeats(self, base: Sequence[int], number: int, period: int) -> bool:
-        """Whether graphs of sizes that are periods apart are one; one may be special by chance."""
+        """Whether graphs of sizes multiples of a period apart are one; one may be special."""
         graphs: dict[tuple[int, ...], Graph] = {}
         special = 0
         for steps in _STEPS:
@@ -514,8 +515,10 @@ class _Learning:
         return True
 
     def _with(self, periods: tuple[int, ...], given: _Resized | None = None) -> Everywhere:
-        """The code for sizes with the same remainders by these numbers; what is a matter of speed
-        (whether a product is a loop, which axis vectors run along) is decided for the example.
+        """Compile code for sizes with the same remainders by the periods.
+
+        Choices that only concern speed (whether a product is a loop, along which axis vectors run)
+        are made for the example.
         """
         started = time.perf_counter()
         resized = (given or self.resized).with_periods(periods)
@@ -547,11 +550,12 @@ class _Learning:
     def _graphs(
         self, resized: _Resized, choices: Choices, usual: int
     ) -> Callable[[int], dict[tuple[int, ...], Graph]]:
-        """A function of a number that gives so many graphs of the usual length, by their symbols;
-        or of the most common one. Some sizes are special: multiples of a number, or with quotients
-        that happen to be equal.
+        """A function that returns `needed` graphs of the usual length, or of the most common
+        length, by their symbols.
+
+        Some sizes have special graphs: multiples of a number, or sizes with equal quotients.
         """
-        smaller = _SCALES[_SCALES.index(self.scale) :]  # periods make a range larger
+        smaller = _SCALES[_SCALES.index(self.scale) :]  # periods widen the range
         points = resized.points(next(filter(resized.is_light, smaller), _SCALES[-1]))
         graphs: dict[tuple[int, ...], Graph] = {}
         lengths: Counter[int] = Counter()
@@ -574,15 +578,13 @@ class _Learning:
 
 
 class _Resized:
-    """Arguments with open dimensions, as examples of other sizes: these are tied to one another,
-    and have the same remainders by the periods as those of the arguments.
-    """
+    """Arguments as examples of other sizes, with the same ties and remainders by the periods."""
 
     def __init__(
         self, tensors: Sequence[Any], structure: Any, places: list[tuple[int, int, int]],
         *, marked: bool,
     ) -> None:  # fmt: skip
-        """`marked`: whether examples require gradients where the tensors do."""
+        """If `marked`, examples require gradients where the tensors do."""
         self.tensors, self.structure, self.places, self.marked = tensors, structure, places, marked
         self.sizes = [size for _, _, size in places]
         self._tie(_numbered(self.sizes))
@@ -590,30 +592,30 @@ class _Resized:
     def _tie(self, ties: Ties) -> None:
         self.ties = ties
         self.own = _apart(ties, self.sizes) or ()
-        self.count = len(self.own)  # of sizes that vary apart from one another
+        self.count = len(self.own)  # the number of independent sizes
         self.periods = (1,) * self.count
-        self.order: tuple[int, ...] = ()  # of the sizes, where it matters: the least one first
-        self.seen: dict[tuple[int, ...], Graph] = {}  # graphs that were traced for some sizes
+        self.order: tuple[int, ...] = ()  # of the sizes, least first, where it matters
+        self.seen: dict[tuple[int, ...], Graph] = {}  # sizes -> the graph traced for them
 
     @property
     def rests(self) -> tuple[int, ...]:
-        """The remainders of the sizes."""
+        """The remainders of the sizes by the periods."""
         return tuple([size % p for size, p in zip(self.own, self.periods, strict=True)])
 
     def tied(self, ties: Ties) -> _Resized:
-        """The same with other ties."""
+        """The same arguments with other ties."""
         other = copy.copy(self)
         other._tie(ties)
         return other
 
     def in_order(self) -> _Resized:
-        """The same with examples in the order of the sizes given: the least of some may count."""
+        """The same arguments with examples in the order of the given sizes."""
         other = copy.copy(self)
         other.order = self._ascending()
         return other
 
     def _ascending(self) -> tuple[int, ...]:
-        """The numbers of the sizes given, that of the least one first."""
+        """The groups, ordered by the sizes given."""
         return tuple(sorted(range(self.count), key=self.own.__getitem__))
 
     def _in_its_order(self, sizes: Sequence[int]) -> tuple[int, ...]:
@@ -628,29 +630,29 @@ class _Resized:
         return other
 
     def symbols(self, point: Sequence[int]) -> tuple[int, ...]:
-        """The symbols for sizes: p m + r has the symbol m."""
+        """The symbols for sizes: a size p m + r has the symbol m."""
         return tuple([size // p for size, p in zip(point, self.periods, strict=True)])
 
     def closed(self) -> set[int]:
-        """The sizes of all dimensions."""
+        """The sizes of all dimensions of the arguments."""
         return {s for t in self.tensors if isinstance(t, _SHAPED) for s in t.shape}
 
     def example(self) -> tuple[int, ...]:
-        """Sizes that tell what the program is: those given; or larger ones if all are small, with
-        the remainders of those given.
+        """The sizes that show the structure of the program: the given ones, or, if these are small
+        or equal, larger ones with the same remainders.
         """
         if max(self.own) >= _TYPICAL and len({*self.own} - {1}) == self.count:
             return self.own
         return self.others()
 
     def others(self) -> tuple[int, ...]:
-        """Sizes that no dimension has, with the remainders of those given."""
+        """Sizes that no dimension has, with the remainders of the given ones."""
         near = [(_FIRST, period) for period in (_LARGE, 16, 4, 1)]
         return self._beyond((_TYPICAL, _LARGE), (_LARGE, _LARGE), *near)
 
     def typical(self) -> tuple[int, ...]:
-        """The symbols of sizes for which a program is to be fast: those given; or, if all are
-        small, larger ones in the same proportions.
+        """The symbols of the sizes to be fast for: the given ones, or, if all are small, larger
+        ones in the same proportions.
         """
         scale = max(_TYPICAL / max(self.own), 1)
         pairs = zip(self.own, self.periods, strict=True)
@@ -658,15 +660,15 @@ class _Resized:
         return tuple([size if size >= SHORT else SHORT_EXAMPLE for size in scaled])
 
     def far(self, scale: Scale) -> tuple[int, ...]:
-        """Large sizes with the remainders of those given, by all periods or by the first ones."""
+        """Large sizes with the remainders of the given ones, by as many periods as possible."""
         periods = [math.lcm(*_PERIODS[:count]) for count in range(len(_PERIODS), 0, -1)]
         factors = dict.fromkeys(min(scale[0], factor) for factor, _ in _SCALES)
         return self._beyond(*((f * _FIRST, period) for period in periods for f in factors))
 
     def _beyond(self, *ways: tuple[int, int]) -> tuple[int, ...]:
-        """Sizes from the least one on, in the order of those given and with their remainders by a
-        period: in the first way in which no argument has more elements than a function may make
-        constants of.
+        """Sizes ≥ least in the order of the given ones, with their remainders by a period.
+
+        `ways` are (least, period); the first way in which no argument is too large counts.
         """
         found = [0] * self.count
         for least, period in ways:
@@ -679,8 +681,8 @@ class _Resized:
         return tuple(found)
 
     def points(self, scale: Scale) -> Iterator[tuple[int, ...]]:
-        """Sizes to trace a function for, with the remainders of those given; all different, as long
-        as there are enough.
+        """Sizes to trace the function for, with the remainders of the given ones; all different, as
+        long as the range has enough of them.
         """
         draw = np.random.default_rng(0)
         taken, tries = self.closed(), 0
@@ -701,17 +703,17 @@ class _Resized:
         return least, least + width * max(self.periods)
 
     def is_light(self, scale: Scale) -> bool:
-        """Whether no argument of the sizes of `points` has too many elements."""
+        """Whether no argument has too many elements for the sizes of `points`."""
         _, most = self._range(scale)
         return self.largest((most,) * self.count) <= _ELEMENTS
 
     def largest(self, point: Sequence[int]) -> int:
-        """How many elements the largest argument has for some sizes."""
+        """The elements of the largest argument for some sizes."""
         examples = pytrees.leaves(self.at(point))
         return max(math.prod(x.shape) for x in examples if isinstance(x, ShapeDtype))
 
     def itself(self) -> Any:
-        """(arguments, keywords) as they are."""
+        """(arguments, keywords) with the given sizes."""
         return self.at(self.own)
 
     def at(self, point: Sequence[int]) -> Any:

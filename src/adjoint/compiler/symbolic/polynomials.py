@@ -1,10 +1,10 @@
-"""One graph for all sizes: graphs of a few sizes, number by number.
+"""One graph for all sizes, merged from graphs of a few sizes.
 
-A function is traced for a few sizes. Its graphs must agree but for numbers, and each number must be
-a polynomial of the sizes and of their quotients by whole numbers (⌊n / 2⌋), or a real number that
-depends on one (1/n, √n); it becomes a `SymbolicSize` or a `Real` of one graph that stands for all.
-A graph of other sizes belongs to it if its numbers are those of the polynomials: that is looked at
-before a program is used for them.
+A function is traced for a few sizes. Its graphs must be equal except for numbers. Each number must
+be a polynomial of the sizes and of their quotients by whole numbers (⌊n / 2⌋), or a real number
+that depends on a size (1/n, √n); it becomes a `SymbolicSize` or a `Real` of the merged graph. A
+graph of other sizes is the merged one if its numbers are the values of the polynomials, which is
+checked before a program is used for them.
 """
 
 from __future__ import annotations
@@ -74,31 +74,33 @@ _LOOPS = (
     Pieces,
     Pointwise,
     Put,
-)  # definitions that routines have not
-_DENOMINATOR = 4096  # the largest of a factor beside a size in a real number
-_MULTIPLE = 1 << 24  # the largest size of which a real number is any multiple
-_DIVISOR = 64  # the largest by which a number is seen to be divided
-_TOGETHER = 3  # quotients and sizes that are multiplied in one number
+)  # definitions of loops, not of routines
+_DENOMINATOR = 4096  # the largest denominator of a factor in a real number
+_MULTIPLE = 1 << 24  # the largest whole multiple tried for a real number
+_DIVISOR = 64  # the largest divisor that is tried
+_TOGETHER = 3  # sizes and quotients multiplied in one number
 
 
 class NotWhole(NotOpen):
-    """A number that is a polynomial for sizes like those traced for, not for others: n / 2."""
+    """A number that is a polynomial only for sizes like the traced ones, as n / 2 for even n."""
 
 
 class SizedConstant(NotOpen):
-    """A constant, made outside the program, that depends on sizes."""
+    """A constant from outside the program that depends on sizes."""
 
 
 @structure
 class Opened:
-    """A lowered graph whose numbers depend on sizes, and what its nodes are to loops."""
+    """A lowered graph whose numbers depend on sizes, with the definitions of its nodes."""
 
     graph: Graph
     definitions: dict[Node, Any]
 
     def holds(self, graph: Graph, sizes: tuple[int, ...]) -> bool:
-        """Whether a graph is this one for given sizes. A graph that knows its sizes may be simpler:
-        a sum of one element, or times n - 1 where that is 1. Then this one is simplified, too.
+        """Whether `graph` is this graph for given sizes.
+
+        A graph with known sizes may be simpler (a sum of one element, a product with n - 1 = 1).
+        Then this graph is simplified for the sizes, too.
         """
         if _Comparison(sizes).graphs(self.graph, graph, self.definitions):
             return True
@@ -112,7 +114,7 @@ class Opened:
 
 
 def _without_copies(graph: Graph) -> Graph:
-    """A graph that returns what its outputs are copies of: a call returns new memory anyway."""
+    """Return the source of each output that is a copy: a call returns new memory anyway."""
     for number, output in enumerate(graph.outputs):
         while isinstance(output, Value) and output.node is not None and _is_copy(output.node):
             output = graph.outputs[number] = output.node.args[0]
@@ -124,8 +126,10 @@ def _is_copy(node: Node) -> bool:
 
 
 def opened(fits: Fits, graphs: Sequence[Graph], example: tuple[int, ...]) -> Opened:
-    """The graph of which each of some graphs is the one for a point; NotOpen if there is none.
-    Where a choice is a matter of speed, it is made for the sizes of the example.
+    """One graph with symbolic sizes that gives each traced graph when the sizes of its point are
+    put in; raises NotOpen if there is none.
+
+    Choices that only concern speed are made for the sizes of the example.
     """
     return _Opening(fits, example).run(graphs)
 
@@ -136,10 +140,10 @@ def opened(fits: Fits, graphs: Sequence[Graph], example: tuple[int, ...]) -> Ope
 class _Opening:
     def __init__(self, fits: Fits, example: tuple[int, ...]) -> None:
         self.fits, self.example = fits, example
-        self.numbers: list[dict[Value, int]] = [{} for _ in fits.points]  # of values, by graph
-        self.values: list[Value] = []  # of the graph that is made
+        self.numbers: list[dict[Value, int]] = [{} for _ in fits.points]  # of each graph's values
+        self.values: list[Value] = []  # of the merged graph
         self.definitions: dict[Node, Any] = {}
-        self.known: dict[tuple[Any, ...], Any] = {}  # numbers that were looked at before
+        self.known: dict[tuple[Any, ...], Any] = {}  # numbers fitted before
 
     def run(self, graphs: Sequence[Graph]) -> Opened:
         graph = graphs[0].clone()
@@ -195,7 +199,7 @@ class _Opening:
         self.definitions[target] = Fill(arrays[0].flat[0].item())
 
     def common(self, parts: Sequence[Any]) -> Any:
-        """What all of some values are, for the sizes that each of them belongs to."""
+        """The merged form of corresponding parts of the graphs."""
         first = parts[0]
         kind = type(first)
         if any(type(p) is not kind for p in parts):
@@ -234,7 +238,7 @@ class _Opening:
 
 
 def _dimensions(record: Any) -> tuple[Any, ...]:
-    """What in a record is the number of a dimension."""
+    """The fields of a record that are numbers of dimensions."""
     match record:
         case Affine(_, terms):
             return tuple(variable for variable, _ in terms)
@@ -249,13 +253,13 @@ def _dimensions(record: Any) -> tuple[Any, ...]:
 
 
 def _check_dimensions(numbers: tuple[Any, ...]) -> None:
-    """Refuse a dimension that depends on sizes: loops and addresses are written for one."""
+    """Refuse a dimension number that depends on sizes: loops and addresses need a fixed one."""
     if is_open(numbers):
         raise NotOpen("an operator works along another dimension for other sizes")
 
 
 def _as_view(definition: Any) -> Any:
-    """A view of all elements, which for some sizes is nothing but the value, as one of many."""
+    """A reshape to the same shape, as it occurs for some sizes, in the form of a view."""
     if isinstance(definition, Reshape) and definition.shape == definition.source.shape:
         return ViewDefinition(definition.source, identity(len(definition.shape)))
     return definition
@@ -266,7 +270,7 @@ def _is_same(a: Any, b: Any) -> bool:
 
 
 def _is_full_of(a: Any, b: Any) -> bool:
-    """Whether two arrays hold one number, the same."""
+    """Whether two arrays are filled with one and the same number."""
     return bool(a.size and b.size and (a == b.flat[0]).all() and (b == b.flat[0]).all())
 
 
@@ -274,14 +278,16 @@ def _is_full_of(a: Any, b: Any) -> bool:
 
 
 class _Comparison:
-    """Whether a graph is another one for given sizes. What differs for all sizes may be the same
-    for these (an `arange` of either of two sizes), and then is one node of the graph.
+    """Whether a graph is equal to a merged one for given sizes.
+
+    Nodes that differ in general may be equal for these sizes (an `arange` of either of two sizes),
+    and are one node of the graph then.
     """
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
         self.sizes = sizes
         self.pairs: dict[Value, Value] = {}
-        self.still: set[int] = set()  # variables of the view at hand that have one value
+        self.still: set[int] = set()  # variables of size 1 in the current view
 
     def graphs(self, opened: Graph, graph: Graph, definitions: dict[Node, Any]) -> bool:
         if len(opened) < len(graph) or len(opened.inputs) != len(graph.inputs):
@@ -294,13 +300,13 @@ class _Comparison:
         met: set[Node] = set()
         for mine in opened.nodes:
             others = alike.get((mine.name, *map(self.pairs.get, mine.inputs())), [])
-            if len(others) > 1:  # of equal ones the same constant, or one that no other node is
+            if len(others) > 1:  # prefer the same constant, and nodes not matched yet
                 others.sort(key=lambda o: (_is_other_constant(mine, o), o in met))
             other = next((o for o in others if self.node(mine, o, definitions)), None)
             if other is None:
                 return False
             met.add(other)
-            if not _may_merge(other):  # each of these is one of the others
+            if not _may_merge(other):  # each of these stands for itself
                 others.remove(other)
         return len(met) == len(graph) and self.same(tuple(opened.outputs), tuple(graph.outputs))
 
@@ -323,18 +329,18 @@ class _Comparison:
         )
 
     def definition(self, mine: Any, other: Node) -> bool:
-        """Whether loops know a node as another one, for the sizes at hand."""
+        """Whether a definition equals that of another node, for these sizes."""
         if all(0 in v.shape for v in other.outputs):
-            return True  # they have nothing to do
+            return True  # no elements, no work
         self.still = set()
         if isinstance(mine, Look):
             self.still = {d for d, size in enumerate(other.output.shape) if size == 1}
         found = define(other)
-        if isinstance(mine, Combination) and isinstance(found, Reshape):  # of single elements
+        if isinstance(mine, Combination) and isinstance(found, Reshape):  # reduces single elements
             return self.pairs.get(mine.source) is found.source
-        if isinstance(mine, Reduction) and isinstance(found, Fill):  # of none: where it begins
+        if isinstance(mine, Reduction) and isinstance(found, Fill):  # of no elements: the start
             return self.same(ACCUMULATORS[mine.kind].of_nothing, found.number)
-        if isinstance(mine, Put) and isinstance(found, Pieces):  # nothing is written
+        if isinstance(mine, Put) and isinstance(found, Pieces):  # writes nothing
             return 0 in at(mine.space, self.sizes) and self.pairs.get(mine.base) is found.base
         if isinstance(mine, Pieces) and isinstance(found, Pieces):
             parts = [p for p in mine.pieces if at(p.low, self.sizes) < at(p.high, self.sizes)]
@@ -347,8 +353,8 @@ class _Comparison:
         return self.same(mine, found)
 
     def looks_alike(self, mine: Any, found: Any, node: Node) -> bool:
-        """Whether two looks at a value see the same elements of it: where sizes are 1, views are
-        reshapes.
+        """Whether two views select the same elements. Dimensions of size 1 do not matter: with them
+        a view may be a reshape.
         """
         strides, shape = row_major(found.source.shape), node.output.shape
 
@@ -388,8 +394,8 @@ class _Comparison:
 
 
 def _runs(definition: Any, node: Node, sizes: tuple[int, ...]) -> bool:
-    """Whether native code of a node for all sizes is right for those at hand: where one of them is
-    0, loops have no turns, but routines may do something else.
+    """Whether native code of a node holds for these sizes. If one of them is 0, loops have no
+    iterations, but a routine may do something else.
     """
     if isinstance(definition, _LOOPS):
         return True
@@ -398,13 +404,13 @@ def _runs(definition: Any, node: Node, sizes: tuple[int, ...]) -> bool:
 
 
 def _closed(index: Affine, sizes: tuple[int, ...]) -> Affine:
-    """An index for given sizes."""
+    """An index with the sizes put in."""
     terms = [(variable, at(step, sizes)) for variable, step in index.terms]
     return Affine(at(index.offset, sizes), tuple([(v, step) for v, step in terms if step]))
 
 
 class _Instance(_Comparison):
-    """Makes a graph the open one for given sizes, and says whether loops know it as that."""
+    """Puts sizes into a merged graph, and checks that the definitions of nodes stay the same."""
 
     def graphs(self, opened: Graph, graph: Graph, definitions: dict[Node, Any]) -> bool:
         self._types(opened.inputs, graph.inputs)
@@ -420,8 +426,8 @@ class _Instance(_Comparison):
         return True
 
     def _is_consistent(self, node: Node) -> bool:
-        """Whether results have the types that the operator gives them: polynomials are of sizes
-        like those that they were found for, and tell nothing of others.
+        """Whether the operator gives its results these types. Polynomials fit the traced sizes and
+        those like them, and may be wrong for others.
         """
         if not isinstance(node.op, Operator):
             return True
@@ -440,13 +446,13 @@ class _Instance(_Comparison):
 
 
 def _is_other_constant(mine: Node, other: Node) -> bool:
-    """Whether two constants, which may be equal, are not the same tensor."""
+    """Whether two nodes are constants with different tensors, which may be equal."""
     constants = isinstance(mine.op, Constant) and isinstance(other.op, Constant)
     return constants and other.op.tensor is not mine.op.tensor
 
 
 def _may_merge(node: Node) -> bool:
-    """Whether equal nodes are one: not random ones, nor what is a program of its own."""
+    """Whether equal nodes may be one: constants, and operators that draw nothing."""
     if isinstance(node.op, Constant):
         return True
     return isinstance(node.op, Operator) and not is_random(node)
@@ -456,14 +462,14 @@ def _may_merge(node: Node) -> bool:
 
 
 class Fits:
-    """Finds the polynomials through some points."""
+    """Finds polynomials through values at some points."""
 
     def __init__(self, points: Points) -> None:
         self.points = points
         self.sizes = range(len(points[0]))
 
     def fit(self, values: Sequence[Any]) -> SymbolicSize:
-        """The simplest polynomial through all points; it must leave some of them to check it.
+        """The simplest polynomial through all points; some points are left over to check it.
 
         >>> Fits([(3, 7), (5, 11), (8, 13), (9, 20)]).fit([22, 56, 105, 181])
         (size0 * size1 + 1)
@@ -485,7 +491,7 @@ class Fits:
         return None
 
     def fit_real(self, values: Sequence[float]) -> Real:
-        """factor · size ^ power, for a power of ±1 or ±½."""
+        """A real number factor · size ^ power, for a power of ±1 or ±½."""
         sign = -1.0 if values[0] < 0 else 1.0
         ways = itertools.product((self._power, self._multiple), (1, -1, 0.5, -0.5))
         for way, power in ways:
@@ -510,7 +516,7 @@ class Fits:
         return self._checked(found, values, sign)
 
     def _multiple(self, values: Sequence[float], power: float, sign: float) -> Real | None:
-        """The same with any factor: 2π / n. The sizes are found by their proportions."""
+        """The same with any factor, as in 2π / n. The proportions of the values give the size."""
         if not all(v > 0 and math.isfinite(v) for v in values):
             return None
         shares = [(v / values[0]) ** (1 / power) for v in values]
@@ -523,17 +529,17 @@ class Fits:
         return self._checked(Real(sign * factor, size, power), values, sign)
 
     def _checked(self, found: Real, values: Sequence[float], sign: float) -> Real | None:
-        """A number if it meets all values."""
+        """The number if it equals all values, else None."""
         pairs = zip(self.points, values, strict=True)
         same = all(math.isclose(found.at(p), sign * v, rel_tol=4e-16) for p, v in pairs)
         return found if same else None
 
 
 class WholeFits(Fits):
-    """Finds the polynomials that are whole numbers for all sizes."""
+    """Finds polynomials with whole values for all sizes."""
 
     def fit(self, values: Sequence[Any]) -> SymbolicSize:
-        """The simplest polynomial through all points; NotWhole if it is one of some sizes only."""
+        """The simplest polynomial through all points; NotWhole if not whole for all sizes."""
         found = self.polynomial(values)
         if found is None or not is_whole(found):
             listed = _listed(self.points, values)
@@ -542,13 +548,15 @@ class WholeFits(Fits):
 
 
 class QuotientFits(Fits):
-    """Finds the polynomials of sizes and of their quotients by whole numbers, which it remembers.
-    Points should have many remainders.
+    """Finds polynomials of sizes and of their quotients by whole numbers, and remembers the
+    quotients.
+
+    The points should have many remainders.
     """
 
     def __init__(self, points: Points) -> None:
         super().__init__(points)
-        # what others are made of: sizes, and quotients of them, with their values
+        # sizes and quotients of them, each with its values at the points
         self.numbers = [(symbol(s, points[0][s]), [p[s] for p in points]) for s in self.sizes]
 
     def fit(self, values: Sequence[Any]) -> SymbolicSize:
@@ -580,13 +588,13 @@ class QuotientFits(Fits):
         return None
 
     def _remember(self, number: SymbolicSize) -> None:
-        """Let others be made of a number, if it may be the size of a dimension."""
+        """Make a number available to later fits, if it may be the size of a dimension."""
         if all(len(powers) < 2 for powers in number.terms):
             self.numbers.append((number, [at(number, p) for p in self.points]))
 
     def _quotient(self, values: Sequence[Any]) -> SymbolicSize | None:
-        """factor · ⌊(number + offset) / divisor⌋ + slope · number + start, of a number that was
-        met before.
+        """factor · ⌊(number + offset) / divisor⌋ + slope · number + start, for a number found
+        before; None if there is none.
         """
         wanted = np.array([int(v) for v in values], object)
         if any(a != b for a, b in zip(wanted, values, strict=True)):
@@ -606,7 +614,7 @@ class QuotientFits(Fits):
 
 
 def _steps_of(known: Any, wanted: Any, divisor: int) -> tuple[int, int, int] | None:
-    """factor, offset and start where wanted = factor · ⌊(known + offset) / divisor⌋ + start."""
+    """(factor, offset, start): wanted = factor · ⌊(known + offset) / divisor⌋ + start; or None."""
     low, high = known.argmin(), known.argmax()
     for offset in (0, divisor - 1, *range(1, divisor - 1)):
         steps = (known + offset) // divisor
@@ -621,8 +629,8 @@ def _steps_of(known: Any, wanted: Any, divisor: int) -> tuple[int, int, int] | N
 
 
 def _bases(symbols: Sequence[int], count: int, most: int) -> Iterator[tuple[Any, ...]]:
-    """Sets of monomials, the simple ones first; none has more than so many. The first `count`
-    symbols are sizes, the others quotients.
+    """Sets of at most `most` monomials, simple ones first. The first `count` symbols are sizes, the
+    others quotients.
     """
     for s in symbols:
         yield ((), (s,))
@@ -642,14 +650,16 @@ def _bases(symbols: Sequence[int], count: int, most: int) -> Iterator[tuple[Any,
     every = ((), *((s,) for s in sizes), *pairs)
     if len(every) <= most:
         yield every
-    for degree in (3, 4):  # elements of products of all with all: n² m²
+    for degree in (3, 4):  # elements of products of all pairs: n² m²
         for powers in itertools.combinations_with_replacement(sizes, degree):
             yield ((), powers)
 
 
 def _solved(columns: Any, values: Sequence[Any], basis: Any) -> dict[Any, Any] | None:
-    """The coefficients of a basis with which all values are met, by exact elimination; a column has
-    the values of a symbol.
+    """The coefficients of a basis that meet all values, by exact elimination; None if there are
+    none.
+
+    A column has the values of one symbol.
     """
     count = len(basis)
     if count >= len(values) or not _is_near(columns, values, basis):
@@ -677,7 +687,7 @@ def _solved(columns: Any, values: Sequence[Any], basis: Any) -> dict[Any, Any] |
 
 
 def _is_near(columns: Any, values: Sequence[Any], basis: Any) -> bool:
-    """Whether values may be met, but for rounding: far quicker than exactly."""
+    """Whether the basis may meet the values, up to rounding: much faster than the exact test."""
     matrix = np.ones((len(values), len(basis)))
     for column, powers in enumerate(basis):
         for s in powers:

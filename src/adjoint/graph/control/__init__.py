@@ -1,1 +1,3 @@
-"""Branches, loops, callbacks and implicit functions, and their nodes in a graph."""
+"""Branches, loops, callbacks and implicit functions, and the regions that stand for them in a
+graph.
+"""

@@ -22,9 +22,10 @@ from adjoint.transforms.dressing import PLAIN, Dress, dress_of
 
 
 def arguments_of(what: str, tree: Any, root: str, *, beside: Any = None) -> tuple[Flat, Any, Dress]:
-    """The leaves of an argument as tensors, its structure, and how they were given.
+    """(tensors of the leaves, structure, dress: how the leaves were given).
 
-    Where this or what is `beside` it is an array of NumPy's, Python's numbers are doubles.
+    If a leaf of `tree`, or of the other argument `beside`, is a NumPy array, Python numbers are
+    doubles.
     """
     leaves, structure = pytrees.flatten(tree)
     if not any(map(_is_array, (*leaves, *pytrees.leaves(beside)))):
@@ -39,7 +40,7 @@ def _is_array(value: Any) -> bool:
 
 
 def tensors_of(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
-    """The leaves of a pytree as tensors, and its structure."""
+    """The leaves of a pytree as tensors, and the structure of the pytree."""
     leaves, structure = pytrees.flatten(tree)
     for leaf, path in zip(leaves, pytrees.paths(structure, root), strict=True):
         if not isinstance(leaf, (Tensor, np.ndarray, np.generic, bool, int, float, complex)):
@@ -50,7 +51,7 @@ def tensors_of(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
 
 
 def tensors_like(what: str, structure: TreeDef, tree: Any, root: str, told: str) -> Flat:
-    """The leaves of a pytree as tensors, in the order of a structure that it must have."""
+    """The leaves of a pytree as tensors; the pytree must have the given structure."""
     leaves, got = tensors_of(what, tree, root)
     if got == structure:
         return leaves
@@ -60,18 +61,18 @@ def tensors_like(what: str, structure: TreeDef, tree: Any, root: str, told: str)
 
 
 def fresh(found: Flat, given: Flat) -> Flat:
-    """Results with memory of their own, as in a graph: what was given and comes back is copied."""
+    """Results with memory of their own, as in a graph: those that share memory are copied."""
     owners = [_owner(g) for g in given]
     return [f.clone() if any(_owner(f) is o for o in owners) else f for f in found]
 
 
 def _owner(tensor: Any) -> Any:
-    """The tensor whose memory a tensor has."""
+    """The tensor that owns the memory of a tensor."""
     return tensor if tensor._base is None else tensor._base
 
 
 def predicate(what: str, value: Any) -> Any:
-    """A condition as one bool."""
+    """A condition as a single bool."""
     if isinstance(value, (bool, np.bool_, int, float)):
         return as_tensor(bool(value))
     tensor = as_tensor(undressed(value))
@@ -85,8 +86,10 @@ def predicate(what: str, value: Any) -> Any:
 
 
 def call(what: str, function: Callable[..., Any], given: Flat, *args: Any) -> Any:
-    """Call a branch or a body with tensors that it must leave as they are: the next step, what is
-    stacked, and the caller need them, and a graph would leave them alone.
+    """Call a branch or a body, and raise if it writes to the tensors `given`.
+
+    The next step, the stacked results and the caller still need them, and a graph would not write
+    to them.
     """
     before = [version(t) for t in given]
     result = function(*args)

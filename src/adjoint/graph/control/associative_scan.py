@@ -1,4 +1,4 @@
-"""Loops made of other loops: associative_scan, map."""
+"""Loops made of other loops: associative_scan and map."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ def _dim(tensor: Any, axis: int) -> int:
 
 
 class _PairwiseScan:
-    """The recursion: pairs of neighbours are combined, their running results found in the same way.
+    """The recursion over pairs of neighbours.
 
-    Those are the results at odd places. Each even place combines the result before it with its own
-    element.
+    Pairs are combined, and the running results of the pairs are found in the same way: these are
+    the results at odd places. The result at each even place combines the result before it with the
+    place's own element.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class _PairwiseScan:
         self.fn, self.structure, self.dims, self.dress = fn, structure, dims, dress
 
     def run(self, elements: Flat) -> Flat:
-        """The running results of some elements."""
+        """The running results of the elements."""
         size = int(elements[0].shape[self.dims[0]])
         if size < 2:
             return elements

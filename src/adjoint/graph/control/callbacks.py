@@ -1,8 +1,8 @@
 """Python functions of arrays that a program calls: debug.print, debug.callback, pure_callback.
 
-Where values are known the function is called at once; inside `grad` and `jvp` with the values
-alone, inside `vmap` once for each sample. A trace writes down a node that calls it when the graph
-runs, and compiled code calls back.
+Where values are known the function is called at once: inside `grad` and `jvp` with the values only,
+inside `vmap` once for each sample. A trace adds a node that calls the function when the graph runs;
+compiled code calls back.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ _METHODS = ("sequential", "expand_dims", "broadcast_all")
 
 @record
 class Host:
-    """A user's function, and how it is called with the values of tensors."""
+    """A user's function, with everything needed to call it on the values of tensors."""
 
-    what: str  # "pure_callback", for messages
+    what: str  # for messages: "pure_callback"
     function: Callable[..., Any]
     structure: TreeDef  # of (args, keywords)
-    leaves: tuple[Any, ...]  # of these; None where a tensor goes
-    places: tuple[int, ...]  # where the tensors go
+    leaves: tuple[Any, ...]  # of (args, keywords); None stands for a tensor
+    places: tuple[int, ...]  # the positions of the tensors among the leaves
     out_structure: TreeDef
     types: tuple[Type, ...]  # of the results
-    effect: bool  # whether it is called for what it does, and not for results
+    effect: bool  # whether it is called for its effect and returns nothing
     vmap_method: str = "sequential"
 
     def __repr__(self) -> str:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
     def call(self, tensors: Flat) -> Flat:
-        """Call the function with arrays; return its results as tensors."""
+        """Call the function with arrays, and return its results as tensors."""
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = array = np.array(tensor.array)  # the function may keep it
@@ -80,7 +80,7 @@ class Host:
 
 
 def run(host: Host, operands: Flat) -> Flat:
-    """Call a function of the host now, or write down that it is called."""
+    """Call a host function now, or add a node to the trace that calls it later."""
     level = dispatch.topmost(operands)
     if level is not None and dispatch.regions:
         level = dispatch.enclosing(level)
@@ -154,7 +154,7 @@ def call(
     effect: bool,
     vmap_method: str = "sequential",
 ) -> Any:
-    """Call a function of the host with the values of the tensors among its arguments."""
+    """Call a host function with the values of the tensors among its arguments."""
     if not callable(function):
         raise ArgumentError(f"{what}: needs a function, got {type(function).__name__}")
     if vmap_method not in _METHODS:

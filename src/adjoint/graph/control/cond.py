@@ -1,8 +1,8 @@
-"""Branches on data: cond, switch.
+"""Branches on data: cond and switch.
 
-On tensors with values they are Python's own branches and loops, and derivatives go through what was
-run. Inside `ad.trace` they become one node with graphs of its own (cond_region.py). Under `vmap` a
-condition that differs from sample to sample runs both branches, and chooses.
+On tensors with values a branch is Python's own, and derivatives go through the operators that ran.
+Inside `ad.trace` it becomes a node with graphs of its own (cond_region.py). Under `vmap`, if the
+condition differs between samples, both branches run, and each sample takes its result.
 """
 
 from __future__ import annotations
@@ -74,14 +74,12 @@ def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], *oper
 
 
 def _spread(items: Any, *functions: Callable[..., Any]) -> tuple[Any, ...]:
-    """The operands that a single tuple or list is: its items, if all functions take as many."""
+    """The operands in a single tuple or list: its items, if all functions take that many."""
     return tuple(items) if all(_takes(f, len(items)) for f in functions) else (items,)
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function must be called with so many positional arguments; of those with defaults
-    and of `*args` nobody can tell.
-    """
+    """Whether a function has exactly `count` positional arguments without a default."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

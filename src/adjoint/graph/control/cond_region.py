@@ -1,4 +1,4 @@
-"""`cond` in a graph: a node with two graphs.
+"""`cond` in a graph: a region with two graphs.
 
 Reverse and forward mode are a `cond` of the derivatives of the branches.
 """
@@ -44,7 +44,7 @@ from adjoint.transforms.batch import BatchLevel
 
 @record
 class Cond(RegionCall):
-    """operands: predicate, then what both branches get."""
+    """The operands are the predicate, then the arguments of both branches."""
 
     graphs: dict[str, Graph]  # "true", "false"
     before: tuple[Any, ...] = ()
@@ -122,7 +122,7 @@ class Cond(RegionCall):
 
 
 def both_branches(predicate: Any, true: FlatFunction, false: FlatFunction, operands: Flat) -> Flat:
-    """A predicate that differs from sample to sample: run both, and choose."""
+    """Run both branches, and choose for each sample: the predicate differs between samples."""
     chosen = true(shielded(predicate, operands))
     others = false(shielded(predicate.logical_not(), operands))
     return where_each(predicate, chosen, others)
@@ -135,7 +135,7 @@ def cond_flat(
     operands: Flat,
     paths: Paths = None,
 ) -> Flat:
-    """`cond` of flat functions of a list, eager or traced."""
+    """`cond` of flat functions of a list of tensors, eager or traced."""
     if not is_tracing():
         known = known_truth(predicate)
         if known is None:
@@ -147,7 +147,7 @@ def cond_flat(
     first, more = stage(lambda *v: true(list(v)), types, kind=BranchLevel)
     second, others = stage(lambda *v: false(list(v)), types, kind=BranchLevel)
     _check_branches(first, second, paths)
-    # each branch gets what the other has captured too, and ignores it
+    # each branch also gets the tensors that the other one has captured, and ignores them
     for value in [*first.inputs[count:]]:
         second.add_input(value.type, "w")
     late = [first.add_input(v.type, "w") for v in second.inputs[count : count + len(others)]]
@@ -173,7 +173,7 @@ def _check_branches(first: Graph, second: Graph, paths: Paths) -> None:
 
 
 def known_truth(predicate: Any) -> bool | None:
-    """Whether a condition holds; None if it differs from sample to sample of a vmap."""
+    """Whether a condition holds; None if it differs between the samples of a vmap."""
     while on_level(predicate):
         if isinstance(predicate.home, BatchLevel) and predicate.companion is not None:
             return None
@@ -193,7 +193,7 @@ def _split_tangents(results: Flat, count: int, places: list[int]) -> tuple[Flat,
 
 
 def cond(predicate: Any, operands: Sequence[Any], *, true: Any, false: Any) -> tuple[Any, ...]:
-    """Run the region `cond`: what a printed graph calls. Branches are graphs or flat functions."""
+    """Run the region `cond`; printed graphs call this. Branches are graphs or flat functions."""
     if is_tracing() and isinstance(true, Graph) and isinstance(false, Graph):
         return tuple(bind(Cond({"true": true, "false": false}), [predicate, *operands]))
     return tuple(cond_flat(predicate, runner(true), runner(false), list(operands)))

@@ -1,9 +1,9 @@
-"""Derivatives of solutions by what they solve: custom_linear_solve, custom_root.
+"""Derivatives of solutions from the equations that they solve: custom_linear_solve, custom_root.
 
-A solver runs once, for the value; no derivative goes through its steps. The solution x of
-F(x, c) = 0 is then given the derivative of the equation, J ẋ = -∂F/∂c ċ with J = ∂F/∂x, in
-everything that the equation closes over (c). Each mode solves one more linear equation, with J or
-with its transpose, whose solution is given its derivative in the same way: so every order follows.
+A solver runs once, for the value; no derivative goes through its steps. The solution x of F(x, c) =
+0 gets the derivative of the equation, J ẋ = -∂F/∂c ċ with J = ∂F/∂x, with respect to all tensors c
+that the equation closes over. Each mode solves one more linear equation, with J or its transpose.
+That solution gets its derivative in the same way, so all orders follow.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from adjoint.tensor.modes import no_grad
 from adjoint.transforms.dressing import Dress, plain_tree
 from adjoint.transforms.reverse import split_aux, stop_gradient
 
-FlatMap = Callable[[Flat, Flat], Flat]  # (what it closes over, x) -> A x
+FlatMap = Callable[[Flat, Flat], Flat]  # (tensors that A closes over, x) -> A x
 
 
 @record
 class Solver:
-    """A user's solver of A x = b, ready to run on any level."""
+    """A user's solver of A x = b that can run on any level."""
 
-    run: Callable[[Flat, Flat, Flat], Flat]  # what A closes over, b, `outside` -> x
-    outside: Sequence[Any] = ()  # tensors of open transforms that the solver itself uses
+    run: Callable[[Flat, Flat, Flat], Flat]  # (tensors that A closes over, b, `outside`) -> x
+    outside: Sequence[Any] = ()  # tensors of active transforms that the solver uses
 
 
 @record
 class Linear:
-    """A linear equation A x = b: how A is applied, how it and its transpose are solved for x."""
+    """A linear equation A x = b: how to apply A, and how to solve with A and its transpose."""
 
-    what: str  # "custom_linear_solve", for messages
+    what: str  # for messages: "custom_linear_solve"
     apply: FlatMap
     apply_transposed: FlatMap
     solver: Solver
@@ -52,11 +52,11 @@ class Linear:
     symmetric: bool = False
 
     def more(self) -> Flat:
-        """The tensors that both solvers use."""
+        """The tensors from outside that both solvers use."""
         return [t for s in (self.solver, self.transposed) if s is not None for t in s.outside]
 
     def other(self, more: Flat) -> tuple[Linear, Flat]:
-        """The equation of the transpose, and the tensors that its solvers use."""
+        """The transposed equation, and the tensors that its solvers use."""
         if self.symmetric:
             return self, more
         if self.transposed is None:
@@ -72,14 +72,14 @@ class Linear:
         return turned, [*second, *first]
 
     def solve(self, outside: Flat, b: Flat, more: Flat) -> Flat:
-        """x, with its derivative in what A closes over and in b."""
+        """Solve for x, with derivatives with respect to b and the tensors that A closes over."""
         with no_grad():
             fixed, right = stop_gradient((outside, b))
             x = self.solver.run(fixed, right, more[: len(self.solver.outside)])
         return self.solved(x, outside, b, more)
 
     def solved(self, x: Flat, outside: Flat, b: Flat, more: Flat) -> Flat:
-        """The solution x that was found, with its derivative."""
+        """A solution x found before, with its derivative."""
         count = len(outside)
 
         def residual(c: Flat, x: Flat) -> Flat:
@@ -101,21 +101,21 @@ def _transpose(apply: FlatMap) -> FlatMap:
 
 @record
 class Equation:
-    """F(x, c) = 0, with the linear equation of its derivative in x."""
+    """F(x, c) = 0, with the linear equation of its derivative with respect to x."""
 
     residual: Callable[[Flat, Flat], Flat]  # F, as a function of (c, x)
     linear: Linear
-    size: int  # how many tensors x has
-    outside: Callable[[Flat, Flat], Flat]  # (c, x) -> what the linear map closes over
+    size: int  # number of tensors in x
+    outside: Callable[[Flat, Flat], Flat]  # (c, x) -> the tensors that the linear map closes over
 
     def solution(self, x: Flat, c: Flat, more: Flat) -> Flat:
-        """The solution that was found, with its derivative."""
+        """A solution x found before, with its derivative."""
         found = Implicit.apply(self, len(c), *stop_gradient([*x]), *c, *more)
         return list(found)
 
 
 class Implicit(Function):
-    """A solution as a function of what its equation closes over."""
+    """A solution as a function of the tensors that its equation closes over."""
 
     @staticmethod
     def forward(equation: Any, count: int, *tensors: Any) -> Any:
@@ -174,22 +174,22 @@ class Implicit(Function):
 
 @record
 class Unknown:
-    """What an equation is solved for: a tree of tensors, as the user's functions take it."""
+    """The unknown of an equation: a tree of tensors, in the form that the user's functions take."""
 
-    what: str  # "custom_root", for messages
+    what: str  # for messages: "custom_root"
     structure: TreeDef
     dress: Dress  # how its tensors were given
 
     def tree(self, values: Flat) -> Any:
-        """Tensors as the user's functions see them."""
+        """Tensors as the tree that the user's functions take."""
         return pytrees.unflatten(self.structure, self.dress.put_on(values))
 
     def flat(self, tree: Any) -> Flat:
-        """The tensors of what a user's function returned or was given."""
+        """The tensors of a tree that a user's function took or returned."""
         return tensors_like(self.what, self.structure, tree, "x", "what a function returns")
 
     def staged(self, fun: Callable[..., Any], x: Flat) -> tuple[FlatMap, Flat]:
-        """A user's function of x and of the tensors that it closes over, and those tensors."""
+        """(flat function of the tensors that `fun` closes over and of x, these tensors)."""
         graph, outside = stage_function(lambda v: self.flat(fun(self.tree(v))), x)
         for value, output in zip(x, graph.outputs, strict=True):
             if tuple(value.shape) != tuple(output.shape):
@@ -200,16 +200,16 @@ class Unknown:
         return (lambda outer, values: run_flat(graph, [*values, *outer])), outside
 
     def result(self, x: Flat, aux: Any, has_aux: bool) -> Any:
-        """A solution with memory of its own, as the user gets it."""
+        """The solution for the user, with memory of its own."""
         solution = pytrees.unflatten(self.structure, [value.clone() for value in x])
         return self.dress.result((solution, plain_tree(aux)) if has_aux else solution)
 
     def on_trees(self, function: FlatMap, outside: Flat) -> Callable[[Any], Any]:
-        """A closed function as users call it."""
+        """A flat function as a function of trees."""
         return lambda tree: self.tree(function(outside, self.flat(tree)))
 
     def found(self, solve: Callable[..., Any], function: Any, start: Flat, has_aux: bool) -> Any:
-        """What a user's solver finds, and what it returns beside it."""
+        """The solution that a user's solver finds, and its auxiliary output."""
         returned = solve(function, self.tree(start))
         x, aux = split_aux(self.what, returned, has_aux)
         return stop_gradient((self.flat(x), aux))
@@ -217,7 +217,7 @@ class Unknown:
     def solver(
         self, solve: Callable[..., Any], apply: FlatMap, outside: Flat, b: Flat, has_aux: bool
     ) -> Solver:
-        """A user's `solve(matvec, b)`, which is closed inside transforms."""
+        """A user's `solve(matvec, b)`, staged as a graph inside transforms."""
         count = len(outside)
 
         def run(outer: Flat, right: Flat, _: Flat) -> Flat:
@@ -229,7 +229,7 @@ class Unknown:
             graph, captured = stage_function(
                 lambda v: run(v[:count], v[count:], []), [*outside, *b]
             )
-        except TraceError:  # a loop in Python that looks at values: it has its arguments alone
+        except TraceError:  # a Python loop that looks at values: it can use its arguments only
             return Solver(run)
         return Solver(lambda *groups: run_flat(graph, [*chain(*groups)]), captured)
 
@@ -306,7 +306,7 @@ def custom_root(
     every = list(range(size))
 
     def apply(outer: Flat, v: Flat) -> Flat:
-        """∂f/∂x v; `outer` is x and what f closes over."""
+        """∂f/∂x v, where `outer` is x and the tensors that f closes over."""
         run = lambda values: function(outer[size:], values)
         return pushed_forward(run, outer[:size], every, v, every)[size:]
 

@@ -1,4 +1,4 @@
-"""Regions by name: operators that run graphs (`cond`, `scan`, `while_loop`), for printed text."""
+"""Regions by name, for printed text: operators that run graphs (`cond`, `scan`, `while_loop`)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from adjoint.graph.ir import Node, Region, Type
 REGIONS: dict[str, Region] = {}
 TYPES: dict[
     str, Callable[[Node], Sequence[Type]]
-] = {}  # of the results; for reading and checking graphs
+] = {}  # region -> the types of a node's results, for parsing and checking graphs
 
 
 def register(region: Region, types: Callable[[Node], Sequence[Type]]) -> Region:
-    """Make a region known to `parse`, `verify` and printed text."""
+    """Make a region known to `parse`, `verify` and printed graphs."""
     if region.name in REGIONS:
         raise ArgumentError(f"there is a region {region.name!r} already")
     REGIONS[region.name], TYPES[region.name] = region, types
@@ -23,7 +23,7 @@ def register(region: Region, types: Callable[[Node], Sequence[Type]]) -> Region:
 
 
 def region(name: str, /, *args: Any, **graphs: Any) -> Any:
-    """Run a region on tensors; `graphs` are graphs, or Python functions that stand for them."""
+    """Run a region on tensors; `graphs` are graphs or Python functions."""
     if name not in REGIONS:
         raise ArgumentError(f"there is no region {name!r}; there are {', '.join(REGIONS)}")
     found = REGIONS[name]

@@ -1,12 +1,12 @@
-"""Random numbers that are drawn once more.
+"""Random numbers that are drawn again.
 
-Reverse mode runs the steps of a loop, or a branch, again on the way back. There they must draw what
-they drew first: another mask of dropout would give the gradient of another function. So a region
-that draws keeps the state of its generators at the start of each step (`random_state`), and the way
-back runs the step in a `replay`: a region that draws from that state, and leaves the generator
-itself as it is. From outside it is a function of its operands like any other, which may run twice,
-be kept or be differentiated again. What a derivative draws itself, behind its `resume`, comes from
-the generator.
+Reverse mode runs the steps of a loop, or a branch, again on the way back. There they must draw the
+same numbers: another mask of dropout would give the gradient of another function. So a region that
+draws keeps the states of its generators at the start of each step (`random_state`), and the way
+back runs the step in a `replay`: a region that draws from these states and does not advance the
+generators. To the outside a replay is a function of its operands, which may run twice, be kept, or
+be differentiated. Numbers that a derivative itself draws, after its `resume`, come from the
+generators.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STATE = Type((STATE_BYTES,), dtypes.uint8)
 
 
 class Marker(RegionCall):
-    """A region without operands and graphs, in its place among those that draw."""
+    """A region without operands and graphs, whose place among regions that draw matters."""
 
     results: tuple[Type, ...] = ()
 
@@ -83,7 +83,7 @@ class Marker(RegionCall):
 
 @record
 class GeneratorState(Marker):
-    """The state of a generator, None for the default one, where the graph runs."""
+    """The state of a generator (None: the default one) when the graph reaches this node."""
 
     generator: Any
     graphs: dict[str, Graph]
@@ -96,7 +96,7 @@ class GeneratorState(Marker):
 
 @record
 class Resume(Marker):
-    """The end of what the innermost replay draws again."""
+    """The end of the part of the innermost replay that draws again."""
 
     graphs: dict[str, Graph]
     name = "resume"
@@ -106,7 +106,7 @@ class Resume(Marker):
 
 
 def read_state(generator: Any) -> Any:
-    """The state of a generator, eager or traced."""
+    """The state of a generator; traced as a node, or read now."""
     return (
         bind(GeneratorState(generator, {}), [])[0]
         if is_tracing()
@@ -115,7 +115,7 @@ def read_state(generator: Any) -> Any:
 
 
 def resume() -> None:
-    """Draw from the generators themselves for the rest of the innermost replay."""
+    """Let the rest of the innermost replay draw from the generators themselves."""
     if is_tracing():
         bind(Resume({}), [])
     else:
@@ -124,7 +124,7 @@ def resume() -> None:
 
 @record
 class Replay(RegionCall):
-    """operands: a state of each generator, then what the body gets."""
+    """The operands are a state for each generator, then the arguments of the body."""
 
     graphs: dict[str, Graph]  # "body"
     generators: tuple[Any, ...]
@@ -202,7 +202,7 @@ class Replay(RegionCall):
 def replay(
     generators: Sequence[Any], states: Sequence[Any], function: FlatFunction, operands: Flat
 ) -> Flat:
-    """Run a flat function that draws from earlier states of generators, eager or traced."""
+    """Run, or trace as a node, a flat function that draws from earlier states of generators."""
     if not is_tracing():
         return drawing.draw_again(generators, states, function, operands)
     needs = needs_gradient(operands)
@@ -215,28 +215,26 @@ def replay(
 
 @record
 class Redrawing:
-    """How a pass back runs a function once more: it draws from states that it had before."""
+    """Runs a function again in a backward pass, drawing from the states that it had before."""
 
     generators: tuple[Any, ...]
     states: tuple[Any, ...]
 
     def run(self, function: FlatFunction, operands: Flat) -> Flat:
-        """Run a flat function, which draws again until it calls `ended`."""
+        """Run a flat function; it draws again until it calls `ended`."""
         if not self.generators:
             return function(operands)
         return replay(self.generators, self.states, function, operands)
 
     def ended(self) -> None:
-        """Say that what was drawn before has been drawn again."""
+        """End the part that draws again."""
         if self.generators:
             resume()
 
 
 @record
 class Rerun(Back):
-    """The way back through a call that draws, without anything that it would keep: it runs again,
-    and keeps it then.
-    """
+    """The way back through a call that draws: it runs again, and keeps values only then."""
 
     graphs: dict[str, Graph]
     call: RegionCall
@@ -270,7 +268,7 @@ class Rerun(Back):
 
 
 def with_states(graph: Graph, generators: Sequence[Any]) -> Graph:
-    """A copy of a body with further results: the states of generators as it starts."""
+    """A copy of a body that also returns the states of generators at its start."""
     made = graph.clone()
     with made.inserting_before(made.first):
         for generator in generators:
@@ -280,25 +278,27 @@ def with_states(graph: Graph, generators: Sequence[Any]) -> Graph:
 
 
 def without_resumes(graph: Graph) -> Graph:
-    """A copy of a graph that draws everything again, what its derivatives draw, too."""
+    """A copy of a graph whose replays draw everything again, including draws of derivatives."""
     made = graph.clone()
     for node in made.nodes:
         if node.op is REGIONS["resume"]:
             made.discard(node)
-        elif node.op is not REGIONS["replay"]:  # which has its own
+        elif node.op is not REGIONS["replay"]:  # a replay has its own end
             node.graphs = {name: without_resumes(inner) for name, inner in node.graphs.items()}
     return made
 
 
 def drawn_beyond(body: Graph, generators: Sequence[Any]) -> list[Any]:
-    """What the body of a replay draws from beside what it draws again."""
+    """The generators from which the body of a replay draws without drawing again."""
     found: dict[int, Any] = {}
     _follow(body, {id(g) for g in generators}, False, found)
     return list(found.values())
 
 
 def _follow(graph: Graph, again: set[int], resumed: bool, found: dict[int, Any]) -> bool:
-    """Collect what a graph draws from beside `again`; whether it has been resumed at its end."""
+    """Collect the generators from which a graph draws, except for those in `again` before its
+    `resume`; return whether the graph has been resumed at its end.
+    """
     for node in graph.nodes:
         if node.op is REGIONS["resume"]:
             resumed = True
@@ -313,7 +313,7 @@ def _follow(graph: Graph, again: set[int], resumed: bool, found: dict[int, Any])
 def region_replay(
     states: Sequence[Any], operands: Sequence[Any], *generators: Any, body: Any
 ) -> tuple[Any, ...]:
-    """Run the region `replay`: what a printed graph calls. The body is a graph or a function."""
+    """Run the region `replay`; printed graphs call this. The body is a graph or a function."""
     if is_tracing() and isinstance(body, Graph):
         return tuple(bind(Replay({"body": body}, generators), [*states, *operands]))
     return tuple(replay(generators, states, runner(body), list(operands)))

@@ -1,4 +1,4 @@
-"""A loop over the items of tensors: scan. In a graph it is one node (scan_region.py)."""
+"""scan: a loop over the items of tensors. In a graph it is one node (scan_region.py)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def scan(
 
 
 def _turn(unroll: Any, count: int) -> int:
-    """How many steps one turn of a loop makes."""
+    """The steps in one iteration of the loop."""
     if unroll is True:
         return max(count, 1)
     if unroll is False:

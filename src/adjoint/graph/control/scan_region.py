@@ -1,6 +1,6 @@
-"""`scan` in a graph: a node with the graph of one step.
+"""`scan` in a graph: a region with the graph of one step.
 
-Forward mode carries tangents along; reverse mode is a scan the other way round, over the carries
+Forward mode carries tangents along. Reverse mode is a scan in the other direction, over the carries
 that were kept.
 """
 
@@ -50,7 +50,7 @@ Groups = tuple[Flat, Flat, Flat]  # constants, carry, rows
 
 
 class LoopCall(RegionCall):
-    """A call whose operands are in three groups."""
+    """A call of a loop, whose operands are in three groups: the base of scan and while_loop."""
 
     sizes: tuple[int, int, int]
 
@@ -59,7 +59,7 @@ class LoopCall(RegionCall):
         return operands[:a], operands[a : a + b], operands[a + b :]
 
     def halved(self) -> Back:
-        """A loop of unknown length that draws runs again, from the states before it."""
+        """The way back as a graph of its own. A loop of unknown length that draws is run again."""
         keeping, drawn = self.keeping(), self.draws()
         if drawn and any(UNKNOWN in t.shape for t in keeping.types([], False)):
             return Rerun(self.graphs, self, tuple(drawn))
@@ -68,13 +68,13 @@ class LoopCall(RegionCall):
 
 @record
 class Scan(LoopCall):
-    """operands: constants, the carry at the start, and what is scanned."""
+    """The operands are the constants, the initial carry, and the tensors to scan."""
 
     graphs: dict[str, Graph]  # "body": constants, carry, x -> carry, y
-    sizes: tuple[int, int, int]  # how many constants, carries, xs
+    sizes: tuple[int, int, int]  # number of constants, carries, xs
     length: int  # or UNKNOWN
     backwards: bool
-    generators: tuple[Any, ...] = ()  # of a keeping call: whose states each step keeps, too
+    generators: tuple[Any, ...] = ()  # generators whose states each step keeps
     name = "scan"
 
     def args(self, operands: Flat) -> tuple[Any, ...]:
@@ -107,7 +107,7 @@ class Scan(LoopCall):
         return len(self.graphs["body"].outputs)
 
     def keeping(self) -> Scan:
-        """Further results of each step are what it began with: the carry, states of generators."""
+        """A scan that also returns each step's inputs: the carry and generators' states."""
         drawn = tuple(self.draws())
         body = self.graphs["body"].clone()
         _, carry, _ = self.groups(body.inputs)
@@ -146,10 +146,7 @@ class Scan(LoopCall):
 
 
 def _second(level: BatchLevel, tensor: Any) -> Any:
-    """The tensors below, with the batch behind the dimension that is scanned.
-
-    A stack of a loop has it there already.
-    """
+    """The tensor below with its batch behind the scanned dimension, as in a loop's stack."""
     if not level.is_batched(tensor) or tensor.companion == 1:
         return level.below(tensor)
     return level.front(tensor).movedim(0, 1)
@@ -166,7 +163,7 @@ def lifted_stacks(
 def settle(
     flags_of: Callable[[list[bool]], list[bool]], carries: list[bool]
 ) -> tuple[list[bool], list[bool]]:
-    """Which parts of a carry are batched in the end: those that ever become so."""
+    """Which parts of a carry are batched in the end: those that become batched in any step."""
     while True:
         flags = flags_of(carries)
         grown = [a or b for a, b in zip(carries, flags, strict=False)]
@@ -176,10 +173,10 @@ def settle(
 
 
 class PushedLoop:
-    """A loop that computes tangents, too: its step, and what it starts with.
+    """A loop that computes tangents, too: its step, and its initial operands.
 
-    Tangents stand behind what they are tangents of, those of constants and rows that have one, of
-    the carry that is of a differentiable dtype, and of the results `made` of a step.
+    Tangents follow the values of their group: those of constants and rows that have a tangent, of
+    carries with a differentiable dtype, and of the step's results `made`.
     """
 
     def __init__(self, step: Step, primals: Groups, tangents: Groups, made: list[int]) -> None:
@@ -193,7 +190,7 @@ class PushedLoop:
         self.xs = [*primals[2], *(tangents[2][i] for i in last)]
 
     def step(self, constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
-        """One step with its tangents."""
+        """A step with its tangents."""
         a, b, _ = self.sizes
 
         def both(values: Flat) -> Flat:
@@ -215,9 +212,9 @@ class PushedLoop:
 
 @record
 class LoopHistory:
-    """The turns of a loop that has run, for the loop back over them."""
+    """The iterations of a loop that has run, for the loop back over them."""
 
-    kept: Flat  # what the turns began with: the carries, then states of generators
+    kept: Flat  # the inputs of the iterations: carries, then states of generators
     generators: tuple[Any, ...]
     length: int  # or UNKNOWN
     backwards: bool
@@ -226,10 +223,10 @@ class LoopHistory:
 def pull_loop(
     step: Step, groups: Groups, turns: LoopHistory, grads: Flat, wanted: list[bool]
 ) -> Flat:
-    """Reverse mode of a loop: another one the other way round, over the carries that it kept.
+    """Reverse mode of a loop: a loop in the other direction, over the carries that it kept.
 
-    c̄ ← pull of the step at (constants, cᵢ, xᵢ) from (c̄, ȳᵢ); the gradients of the constants add
-    up, those of xᵢ come out.
+    c̄ ← pull of the step at (constants, cᵢ, xᵢ) from (c̄, ȳᵢ). The gradients of the constants add
+    up, those of the xᵢ are stacked.
     """
     constants, start, xs = groups
     a, b = len(constants), len(start)
@@ -277,7 +274,7 @@ def scan_flat(
     backwards: bool,
     paths: Paths = None,
 ) -> Flat:
-    """`scan` of a flat step, eager or traced: the last carry, then the stacked results."""
+    """`scan` of a flat step, eager or traced; returns the last carry, then the stacked results."""
     if not is_tracing():
         return _scan_eagerly(step, constants, start, xs, length, backwards, paths)
     operands = [*constants, *start, *xs]
@@ -318,7 +315,7 @@ def _scan_eagerly(
 
 
 def checked(step: Step, start: Flat, paths: Paths) -> Step:
-    """A step that raises if it changes the type of the carry."""
+    """The step, raising if it changes the type of the carry."""
 
     def run(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
         new, y = step(constants, carry, x)
@@ -331,7 +328,7 @@ def checked(step: Step, start: Flat, paths: Paths) -> Step:
 def unrolled(
     step: Step, start: Flat, xs: Flat, length: int, backwards: bool, turn: int, paths: Paths
 ) -> Flat:
-    """`scan_flat` with `turn` steps in each turn of its node; those left over are written out."""
+    """`scan_flat` with `turn` steps in each iteration of its node; remaining steps are unrolled."""
     if turn == 1 or not is_tracing():
         return scan_flat(step, [], start, xs, length, backwards, paths)
     one, count = checked(step, start, paths), len(start)
@@ -371,7 +368,7 @@ def scan(
     *,
     body: Any,
 ) -> tuple[Any, ...]:
-    """Run the region `scan`: what a printed graph calls. The body is a graph or a flat function."""
+    """Run the region `scan`; printed graphs call this. The body is a graph or a flat function."""
     call = Scan({"body": body}, (len(constants), len(start), len(xs)), length, reverse)
     if is_tracing() and isinstance(body, Graph):
         return tuple(bind(call, [*constants, *start, *xs]))
@@ -384,7 +381,7 @@ def _types(node: Node) -> list[Type]:
 
 
 def sizes_of(node: Node) -> tuple[int, int, int]:
-    """How many operands of each of the three groups a loop has."""
+    """The number of operands in each of a loop's three groups."""
     first, second, third = node.args[:3]
     return len(first), len(second), len(third)
 

@@ -1,14 +1,14 @@
 """Control flow in a graph: nodes that run graphs of their own (`cond`, `scan`, `while_loop`).
 
-While a trace is open, a branch or a body is traced once (`stage`) into a graph that is closed:
-tensors that it uses from outside become further inputs. `bind` then hands the call to the topmost
-transform among its operands. A trace adds a node; every other transform runs another call below it,
-whose bodies are the derivative (`pullback`, `pushforward`) or the batched version of the first
-ones. So a region needs no rules of its own beyond these few, and all orders follow.
+While a trace is active, a branch or a body is traced once (`stage`) into a graph; the tensors that
+it uses from outside become further inputs. `bind` then hands the call to the topmost transform
+among its operands. A trace adds a node. Any other transform runs another call one level below,
+whose bodies are the derivatives (`pullback`, `pushforward`) or the batched version of the original
+bodies. So a region needs no rules beyond these few, and all orders follow.
 
-Reverse mode of a loop keeps the carries, stacked, and computes each step again on the way back. How
-often a `while_loop` runs is not known beforehand: what it stacks has the leading dimension
-`UNKNOWN`, and is used by regions only.
+Reverse mode of a loop keeps the carries, stacked, and recomputes each step on the way back. The
+number of steps of a `while_loop` is not known beforehand: its stacks have the leading dimension
+`UNKNOWN`, and only regions use them.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from adjoint.tensor.tensor import Tensor, is_plain
 from adjoint.transforms.batch import BatchLevel
 from adjoint.transforms.forward import pushforward
 
-UNKNOWN = -1  # a leading dimension that is known when the graph runs
+UNKNOWN = -1  # a leading dimension that is known only when the graph runs
 
 Flat = list[Any]  # of tensors
 FlatFunction = Callable[[Flat], Flat]
-Paths = Callable[[], list[str]] | None  # makes the names of leaves, for an error
+Paths = Callable[[], list[str]] | None  # returns the names of leaves, for an error message
 
 
 def is_tracing() -> bool:
-    """Whether a trace is open."""
+    """Whether a trace is active."""
     return any(level.creates for level in current().levels)
 
 
 class RegionLevel(TraceLevel):
-    """A trace of the body of a loop. Operators on tensors from outside run there, once."""
+    """A trace of a loop's body. Operators on tensors from outside alone run outside, once."""
 
     of_what = "branch or body of a loop"
 
@@ -68,7 +68,7 @@ class RegionLevel(TraceLevel):
 
 
 class BranchLevel(RegionLevel):
-    """A trace of a branch, which may not run at all: all operators stay inside."""
+    """A trace of a branch. The branch may never run, so all its operators stay inside."""
 
     encloses = True
 
@@ -82,7 +82,7 @@ def stage(
     names: Sequence[str] = (),
     kind: type[RegionLevel] = RegionLevel,
 ) -> tuple[Graph, Flat]:
-    """Trace a flat function; return its closed graph and the tensors for its further inputs."""
+    """Trace a flat function; return its graph, and the tensors for its further inputs."""
     named = names or ["x"] * len(types)
     with kind(Graph()) as level:
         inputs = [
@@ -102,19 +102,19 @@ def stage(
 
 
 def _is_plain(tensor: Any) -> bool:
-    """Whether a tensor is the same for all transforms: a body may hold it as a constant."""
+    """Whether a tensor is a constant for all transforms, so that a body may hold it."""
     return is_plain(tensor) and tensor.edge is None
 
 
 def captured_first(graph: Graph, *groups: int) -> Graph:
-    """Move what was captured behind the first group of inputs: a body has (constants, carry, x)."""
+    """Move captured inputs behind the first group: a body has (constants, carry, x)."""
     first, rest = groups[0], sum(groups)
     graph.inputs = graph.inputs[:first] + graph.inputs[rest:] + graph.inputs[first:rest]
     return graph
 
 
 def type_of(tensor: Any, needs: bool = False) -> Type:
-    """The type of an operand; those with a derivative require one if any of them does."""
+    """The type of an operand, which requires a gradient if `needs` and its dtype allows one."""
     return Type(tuple(tensor.shape), tensor.dtype, needs and tensor.is_differentiable_dtype())
 
 
@@ -123,17 +123,17 @@ def needs_gradient(operands: Flat) -> bool:
 
 
 def floats(tensors: Sequence[Any]) -> list[int]:
-    """The positions of tensors (or types) that have a derivative."""
+    """The positions of tensors or types with a differentiable dtype."""
     return [i for i, t in enumerate(tensors) if t.dtype.is_differentiable]
 
 
 def zeros(like: Any) -> Any:
-    """Zeros of the shape and dtype of a tensor or type."""
+    """Zeros with the shape and dtype of a tensor or type."""
     return operators.packet("zeros")(tuple(like.shape), dtype=like.dtype)
 
 
 def check_alike(what: str, before: Flat, after: Sequence[Any], paths: Paths) -> None:
-    """Raise unless a step leaves every part of the carry with the shape and dtype that it had."""
+    """Raise unless a step keeps the shape and dtype of each part of the carry."""
     for i, (a, b) in enumerate(zip(before, after, strict=True)):
         same_shape = tuple(a.shape) == tuple(b.shape)
         if same_shape and a.dtype is b.dtype:
@@ -154,24 +154,24 @@ class Back(ABC):
     """The way back through a call that has run."""
 
     graphs: dict[str, Graph]
-    before: tuple[Any, ...] = ()  # generators whose states before the run `pull` needs, too
+    before: tuple[Any, ...] = ()  # generators whose states before the run `pull` needs
 
     @property
     @abstractmethod
     def run(self) -> RegionCall:
-        """The call to run: it gives what `kept` takes."""
+        """The call to run; `kept` selects from its results."""
 
     @abstractmethod
     def kept(self, results: Flat) -> Flat:
-        """Of the results of the call those for `pull`, which no user can write to."""
+        """The results of the call that `pull` needs, which no user can write to."""
 
     @abstractmethod
     def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
-        """The gradient of each operand, None where not wanted; `kept` are results, then states."""
+        """The gradient of each operand, None where not wanted; `kept`: results, then states."""
 
 
 class RegionCall(Back):
-    """One use of a region: its graphs and numbers; its operands come with every rule."""
+    """A use of a region: its graphs and numbers. The operands are arguments of the methods."""
 
     name: str
 
@@ -180,7 +180,7 @@ class RegionCall(Back):
         return self
 
     def draws(self) -> list[Any]:
-        """The generators that it draws from."""
+        """The generators from which it draws."""
         found = {id(g): g for graph in self.graphs.values() for g in generators(graph)}
         return list(found.values())
 
@@ -191,7 +191,7 @@ class RegionCall(Back):
 
     @abstractmethod
     def args(self, operands: Flat) -> tuple[Any, ...]:
-        """The arguments of the node, the operands in groups."""
+        """The arguments of the node, with the operands in groups."""
 
     @abstractmethod
     def types(self, operands: Flat, needs: bool) -> list[Type]:
@@ -199,25 +199,23 @@ class RegionCall(Back):
 
     @abstractmethod
     def push(self, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
-        """Results and their tangents (None where zero)."""
+        """The results and their tangents; None stands for a zero tangent."""
 
     @abstractmethod
     def keeping(self) -> RegionCall:
-        """The call that gives, behind the same results, what its `pull` needs of the run."""
+        """A call with the same results, followed by those that its `pull` needs."""
 
     def halved(self) -> Back:
-        """The way back where it becomes another graph than the call: what goes from one to the
-        other has a known shape.
-        """
+        """The way back as a graph of its own, which takes only values of known shape."""
         return self.keeping()
 
     @abstractmethod
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
-        """Results on a level of vmap."""
+        """The results on a level of vmap."""
 
 
 def bind(call: RegionCall, operands: Flat) -> Flat:
-    """Let the topmost transform among the operands carry out the call."""
+    """Let the topmost transform among the operands carry out a call."""
     is_placed = bool(call.draws()) or not call.graphs
     level = _innermost() if is_placed else _carrying_out(operands)
     if isinstance(level, GradLevel):
@@ -230,14 +228,16 @@ def bind(call: RegionCall, operands: Flat) -> Flat:
 
 
 def _innermost() -> Any:
-    """Who carries out a call that draws random numbers: it says who gets which."""
+    """The innermost level, which carries out calls that draw: it decides how samples draw."""
     carrying = (GradLevel, JvpLevel, BatchLevel, TraceLevel)
     return next(v for v in reversed(current().levels) if isinstance(v, carrying))
 
 
 def _carrying_out(operands: Flat) -> Any:
-    """The topmost transform among the operands; the innermost trace where they have none, or where
-    no trace is open below it: a body is traced once for its types, though its loop runs eagerly.
+    """The level that carries out a call: the topmost transform among the operands.
+
+    The innermost trace, if the operands have no transform, or none above a trace: a body is traced
+    once for its types, even if its loop runs eagerly.
     """
     traces = [t for t in current().levels if t.creates]
     top = dispatch.topmost(operands)
@@ -253,7 +253,7 @@ def _node(level: Any, call: RegionCall, operands: Flat) -> Flat:
             drawn(generator, level, streams.read)
     needs = needs_gradient(operands)
     values = [level.value(t) for t in operands]
-    graphs = {k: g.clone() for k, g in call.graphs.items()}  # passes change those of a node
+    graphs = {k: g.clone() for k, g in call.graphs.items()}  # passes change the graphs of a node
     types = call.types(operands, needs)
     node = level.graph.add(REGIONS[call.name], call.args(values), types, graphs=graphs)
     node.place = user_line()
@@ -271,7 +271,7 @@ def _forward(level: JvpLevel, call: RegionCall, operands: Flat) -> Flat:
 
 
 def _frozen(tensor: Any) -> Any:
-    """A tensor that writes do not reach: what it is in the graph stays what it is."""
+    """The same value as a tensor that writes cannot reach, as values in a graph never change."""
     if not isinstance(tensor, Tensor) or not isinstance(tensor.home, Level):
         return tensor
     if isinstance(tensor.home, TraceLevel):
@@ -325,7 +325,7 @@ def _reverse(level: GradLevel, call: RegionCall, operands: Flat) -> Flat:
 
 
 def without_effects(graph: Graph) -> Graph:
-    """The graph without nodes that run for what they do: a pass back only computes again."""
+    """The graph without nodes that run for their effect: a backward pass only recomputes."""
     if not any(map(has_effect, graph.nodes)):
         return graph
     made = graph.clone()
@@ -338,7 +338,7 @@ def without_effects(graph: Graph) -> Graph:
 
 
 def filled(tangents: Flat, primals: Flat, wanted: list[int]) -> Flat:
-    """The tangents at some places, zeros where there is none."""
+    """The tangents at some positions, with zeros for missing ones."""
     return [zeros(primals[i]) if tangents[i] is None else tangents[i] for i in wanted]
 
 
@@ -356,8 +356,9 @@ def pulled_back(
     cotangents: Flat,
     between: Callable[[], None] = lambda: None,
 ) -> Flat:
-    """Pull cotangents, one per result, back to some inputs; zeros where nothing comes. `between`
-    is called when the function has run.
+    """Pull cotangents, one per result, back to the inputs at `places`; missing gradients are zeros.
+
+    `between` is called after the function has run.
     """
     _, pull = pullback(
         lambda *v: (function(put(inputs, places, v)), None), [inputs[i] for i in places]
@@ -382,7 +383,7 @@ def pushed_forward(
     tangents: Flat,
     outputs: list[int],
 ) -> Flat:
-    """Results, then the tangents of some of them."""
+    """The results, then the tangents of the results at `outputs`."""
     given = put([None] * len(primals), places, tangents)
     results, found, _ = pushforward(lambda *v: (function(list(v)), None), primals, given)
     return [*results, *filled(found, results, outputs)]
@@ -406,9 +407,10 @@ def mapped_over(
     values: Sequence[Any],
     out: Sequence[bool] | None,
 ) -> Any:
-    """Run a graph over a batch in front of some inputs.
+    """Run a graph over a batch, which is the first dimension of some inputs.
 
-    Results have a batch where `out` says so; with None, return which of them are batched.
+    The results have a batch dimension where `out` says so. Without `out`, return which results are
+    batched.
     """
     with BatchLevel(level.size, level.randomness) as inner:
         results = run_flat(
@@ -423,7 +425,7 @@ def mapped_over(
 
 
 def batched_results(graph: Graph, level: BatchLevel, has: Sequence[bool]) -> list[bool]:
-    """Which results of a graph differ from sample to sample, when these inputs do."""
+    """Which results of a graph are batched when the inputs in `has` are."""
     flags: list[bool] = []
 
     def look(*values: Any) -> Flat:
@@ -443,7 +445,7 @@ def fronts_of(level: BatchLevel, operands: Flat) -> tuple[Flat, list[bool]]:
 
 
 def spread(level: BatchLevel, values: Flat, has: Sequence[bool], wanted: Sequence[bool]) -> Flat:
-    """Give a batch in front to those values that need one and have none."""
+    """Give values a leading batch dimension where they need one and have none."""
     return [
         v.expand((level.size, *v.shape)) if w and not h else v
         for v, h, w in zip(values, has, wanted, strict=True)
@@ -451,12 +453,12 @@ def spread(level: BatchLevel, values: Flat, has: Sequence[bool], wanted: Sequenc
 
 
 def where_each(predicate: Any, chosen: Sequence[Any], others: Sequence[Any]) -> Flat:
-    """One by one, `chosen` where the predicate holds."""
+    """For each pair, the chosen tensor where the predicate holds, else the other one."""
     where = operators.packet("where")
     return [a if a is b else where(predicate, a, b) for a, b in zip(chosen, others, strict=True)]
 
 
 def shielded(predicate: Any, values: Sequence[Any]) -> Flat:
-    """The same values; where the predicate does not hold no derivative passes, not even 0·∞."""
+    """The same values without derivatives where the predicate is false, so that no 0·∞ arises."""
     where = operators.packet("where")
     return [where(predicate, v, v.detach()) if v.is_differentiable_dtype() else v for v in values]

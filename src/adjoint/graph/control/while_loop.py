@@ -1,8 +1,8 @@
-"""Loops on data: while_loop, fori_loop.
+"""Loops on data: while_loop and fori_loop.
 
-On tensors with values they are Python's own branches and loops, and derivatives go through what was
-run. Inside `ad.trace` they become one node with graphs of its own (while_region.py). Under `vmap` a
-loop runs until all samples are done.
+On tensors with values a loop is Python's own, and derivatives go through the operators that ran.
+Inside `ad.trace` it becomes a node with graphs of its own (while_region.py). Under `vmap` it runs
+until all samples are done.
 """
 
 from __future__ import annotations

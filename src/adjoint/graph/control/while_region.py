@@ -1,4 +1,4 @@
-"""`while_loop` in a graph: a node with the graphs of the condition and of one step.
+"""`while_loop` in a graph: a region with the graphs of the condition and of one step.
 
 Reverse mode is a scan over the carries that the loop stacked as it ran.
 """
@@ -52,14 +52,14 @@ from adjoint.transforms.batch import BatchLevel
 
 @record
 class While(LoopCall):
-    """operands: constants of the condition, constants of the body, the carry at the start."""
+    """The operands are constants of the condition, constants of the body, and the initial carry."""
 
     graphs: dict[
         str, Graph
     ]  # "condition": constants, carry -> bool; "body": constants, carry -> carry, y
     sizes: tuple[int, int, int]
-    keep: bool  # whether to stack the carry that each step begins with, and its y
-    generators: tuple[Any, ...] = ()  # of a keeping call: whose states at each step are its y
+    keep: bool  # whether to stack the carry and the y of each step
+    generators: tuple[Any, ...] = ()  # generators whose states are stacked as y
     name = "while_loop"
 
     def args(self, operands: Flat) -> tuple[Any, ...]:
@@ -122,7 +122,7 @@ class While(LoopCall):
         return [*results[b : 2 * b], *results[len(results) - len(self.generators) :]]
 
     def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
-        """Go back over the steps, for each sample of a vmap over those that it has taken."""
+        """Go back over the steps; under vmap, each sample over the steps that it has taken."""
         first, constants, start = self.groups(primals)
         a, b = len(first), len(constants)
 
@@ -182,7 +182,7 @@ class While(LoopCall):
 
 
 def _along(function: Callable[..., Any], predicate: Any, *values: Any) -> Any:
-    """Apply to values with the batch in front, the predicate having one entry for each sample."""
+    """Apply `function` to values with a leading batch, for which the predicate has entries."""
     return function(predicate.reshape((-1, *[1] * (values[0].ndim - 1))), *values)
 
 
@@ -203,8 +203,8 @@ def while_flat(
     keep: bool = False,
     paths: Paths = None,
 ) -> Flat:
-    """`while_loop` of flat functions: the last carry, then, with `keep`, the stacked carries, and
-    what the body returns beside the carry.
+    """`while_loop` of flat functions: the last carry; with `keep` also the stacked carries, and the
+    stacked further results of the body.
     """
     if not is_tracing():
         return _while_eagerly(condition, body, first, constants, start, keep, paths)
@@ -226,8 +226,10 @@ def while_flat(
 def _asked_ahead(
     condition: Any, body: Any, first: Flat, constants: Flat, start: Flat, keep: bool, paths: Paths
 ) -> Flat:
-    """A loop whose condition draws random numbers: each step asks for the next one, so that it is
-    asked once, in its turn, and a sample of a vmap that is done stays done.
+    """Run a loop whose condition draws random numbers.
+
+    Each step evaluates the next step's condition, so that each condition draws once, in its turn,
+    and a sample of a vmap that is done stays done.
     """
     a, b = len(first), len(start)
 
@@ -247,7 +249,7 @@ def _while_eagerly(
     carry, kept, alive = list(start), [], None
     while True:
         predicate = condition(first, carry)
-        if alive is not None:  # a sample that is done stays done, though a condition may draw
+        if alive is not None:  # a sample that is done stays done, even if its condition draws
             predicate = predicate.logical_and(alive)
         known = known_truth(predicate)
         if known is False or (known is None and not any_truth(predicate)):
@@ -266,7 +268,7 @@ def _while_eagerly(
 
 
 def _types_of_turn(body: Any, constants: Flat, start: Flat) -> Flat:
-    """Zeros like what a turn keeps."""
+    """Zeros with the types that an iteration keeps."""
     graph, _ = stage_step(lambda v, c, _: (body(v, c), []), constants, start, [], False)
     return [zeros(t) for t in (*start, *graph.outputs[len(start) :])]
 
@@ -280,7 +282,7 @@ def while_loop(
     condition: Any,
     body: Any,
 ) -> tuple[Any, ...]:
-    """Run the region `while_loop`: what a printed graph calls, with graphs or flat functions."""
+    """Run the region `while_loop`, as printed graphs do, with graphs or flat functions."""
     sizes = len(first), len(constants), len(start)
     call = While({"condition": condition, "body": body}, sizes, keep)
     if is_tracing() and isinstance(condition, Graph) and isinstance(body, Graph):

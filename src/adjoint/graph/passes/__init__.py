@@ -1,6 +1,6 @@
-"""Passes over graphs, one file each: a pass edits its graph and returns it; `run` copies first.
+"""Passes over graphs, one per file. A pass edits its graph and returns it; `run` copies it first.
 
-`SIMPLIFY` is what every graph goes through. Each pass costs time in proportion to the graph.
+Every graph goes through `SIMPLIFY`. The time of each pass is linear in the size of the graph.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
 
 
 def simplified(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
-    """The same in place, for graphs that nobody else holds."""
+    """Run passes on a graph in place, for graphs that nobody else holds."""
     before = shared(graph)
     for each in passes:
         graph = each(graph)

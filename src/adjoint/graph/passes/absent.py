@@ -1,7 +1,7 @@
 """Absent gradients: a backward for the case that some of its incoming gradients are zero.
 
-Every value that depends on gradients is linear in them. So a node all of whose gradients are absent
-gives nothing, and a sum with an absent term is the other term.
+Every value that depends on gradients is linear in them. So a node whose gradients are all absent
+gives zero, and a sum with one absent term is the other term.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from adjoint.ops.operator import operator
 def without_absent(df: Graph, gradients: Collection[int], absent: Collection[int]) -> Graph:
     """df(g, h, x) -> df(g, x) if h is absent.
 
-    `gradients` and `absent` are positions of inputs. An output that is zero becomes None.
+    `gradients` and `absent` are positions of inputs. A zero output becomes None.
     """
     return _Propagation(df, gradients, absent).run()
 
@@ -54,7 +54,7 @@ class _Propagation:
             self._copy(node, node.args, {k: g.clone() for k, g in node.graphs.items()})
 
     def _other_term(self, node: Node) -> Any:
-        """The term of a sum of two gradients that is not absent."""
+        """The present term of a sum of two gradients; None if the node is no such sum."""
         if node.op is not operator("add", "Tensor"):
             return None
         left, right, alpha = node.args
@@ -62,12 +62,12 @@ class _Propagation:
         return self.here[present] if alpha == 1 and present.type == node.output.type else None
 
     def _scan(self, node: Node) -> None:
-        """A loop without those of its constants and of what it scans that are absent."""
+        """Copy a loop without its absent constants and rows."""
         constants, start, xs, *rest = node.args
         operands = [*constants, *start, *xs]
         carried = range(len(constants), len(constants) + len(start))
         absent = [i for i, v in enumerate(operands) if v in self.gone and i not in carried]
-        # a carry that starts with zeros may take up gradients later
+        # a carry that starts with zeros may become nonzero
         dependent = [i for i, v in enumerate(operands) if v in self.dependent or i in carried]
         propagation = _Propagation(node.graphs["body"], dependent, absent)
         body = propagation.run()

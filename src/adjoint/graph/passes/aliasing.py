@@ -1,7 +1,7 @@
-"""Results keep memory of their own: one that a pass made share an argument's memory is copied.
+"""Results keep memory of their own: if a pass makes one share an argument's memory, copy it.
 
-x * 1 is a new tensor and x is not; a user who then writes to the result must not change the
-argument, or a constant of the graph.
+x * 1 is a new tensor and x is not; a user who writes to the result must not change the argument, or
+a constant of the graph.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from adjoint.ops.operator import operator
 
 
 def shared(graph: Graph) -> list[bool]:
-    """For each output: whether it is, or views, an input or a constant."""
+    """For each output: whether it is an input or a constant, or a view of one."""
     return [_root_is_given(o) for o in graph.outputs]
 
 
@@ -27,7 +27,7 @@ def _root_is_given(value: Any) -> bool:
 
 
 def copy_shared(graph: Graph, before: list[bool]) -> Graph:
-    """return x -> return x.clone(), for outputs that had memory of their own before"""
+    """return x -> return x.clone(), for outputs that had memory of their own before."""
     clone = operator("clone")
     for number, (was, now) in enumerate(zip(before, shared(graph), strict=True)):
         if now and not was:

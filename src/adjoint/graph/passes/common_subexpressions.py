@@ -12,7 +12,7 @@ from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.ops.operator import Operator
 from adjoint.tensor.tensor import is_plain
 
-_SMALL = 64  # elements of constants that are compared
+_SMALL = 64  # elements up to which constants are compared by value
 
 
 def merge_common(graph: Graph) -> Graph:
@@ -31,19 +31,19 @@ def merge_common(graph: Graph) -> Graph:
 
 
 def _key(node: Node) -> Any:
-    """A key that two nodes share if they compute the same; None if no other node can."""
+    """A key that nodes with the same result share; None if no other node can have it."""
     if isinstance(node.op, Constant):
         return _constant_key(node.op.tensor)
     if not isinstance(node.op, Operator) or is_random(node):
         return None
     if node.op.row.fills and is_for_many():
-        return None  # frames may have the same number of elements for some sizes
+        return None  # tensors may have the same number of elements only for some sizes
     call = call_key(node.op, node.args)
     return None if call is None else (call, tuple([v.type.requires_grad for v in node.outputs]))
 
 
 def call_key(op: Any, args: tuple[Any, ...]) -> Any:
-    """A key of an operator and its arguments; None if there is none."""
+    """A key of an operator with its arguments; None if it cannot be hashed."""
     key = (op, tuple([_part(a) for a in args]))
     try:
         hash(key)
@@ -53,7 +53,7 @@ def call_key(op: Any, args: tuple[Any, ...]) -> Any:
 
 
 def _part(argument: Any) -> Any:
-    """1, 1.0 and True are different arguments, and so are 0.0 and -0.0."""
+    """A key of an argument: 1, 1.0 and True are different, and so are 0.0 and -0.0."""
     if type(argument) is Value:
         return argument
     if isinstance(argument, tuple):

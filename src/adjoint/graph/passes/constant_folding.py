@@ -1,7 +1,8 @@
-"""Constant folding: operators on constants run once, here, unless the result is much larger."""
+"""Constant folding: run operators on constants once, unless the result is much larger."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from adjoint.core.errors import AdjointError
@@ -13,7 +14,7 @@ from adjoint.ops.operator import Operator
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import is_plain
 
-_MOST = 4096  # elements that a result may have if the constants it comes from have fewer
+_MOST = 4096  # elements that a result of smaller constants may have
 
 
 def fold_constants(graph: Graph) -> Graph:
@@ -28,7 +29,7 @@ def fold_constants(graph: Graph) -> Graph:
             with no_grad():
                 results = evaluate(node, known)
         except (AdjointError, ArithmeticError):
-            return None  # it will say so when it runs
+            return None  # it raises when the graph runs
         return [rewriter.constant(r) for r in results]
 
     return Rewriter(graph).run(rule)
@@ -46,11 +47,4 @@ def _foldable(node: Node) -> bool:
     if not sources:
         return False
     limit = max(_MOST, sum(t.numel() for t in sources))
-    return sum(_numel(v.shape) for v in node.outputs) <= limit
-
-
-def _numel(shape: tuple[int, ...]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
+    return sum(math.prod(v.shape) for v in node.outputs) <= limit

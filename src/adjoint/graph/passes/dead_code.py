@@ -1,6 +1,6 @@
-"""Dead code: nodes whose results nobody uses.
+"""Dead code: remove nodes with unused results.
 
-A node that draws random numbers stays: taking it out would change what the later ones draw.
+A node that draws random numbers stays, as later nodes would draw other numbers without it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from adjoint.graph.ir import Graph, Value
 
 
 def eliminate_dead(graph: Graph) -> Graph:
-    """y = f(x); return x  ->  return x.   One walk from the last node to the first."""
+    """y = f(x); return x -> return x, in one walk from the last node to the first."""
     outputs = {o for o in graph.outputs if isinstance(o, Value)}
     for node in graph.reversed_nodes():
         for inner in node.graphs.values():

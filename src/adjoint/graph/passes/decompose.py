@@ -1,8 +1,8 @@
-"""Decomposition: operators in terms of smaller ones, until only primitives or what is kept remain.
+"""Decomposition: rewrite operators in smaller ones, until only primitives and kept ones remain.
 
-`table` maps 'name.overload' to the decomposition of every row that has one: a function that takes
-what the operator takes, by position and by keyword, defaults included. It reads the table of rows,
-so users' rows are in it too.
+`table` maps 'name.overload' to the decomposition of each row that has one: a function with the
+parameters of the operator, by position and by keyword, with defaults. It reads the table of rows,
+so it includes users' rows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Decompositions(Mapping[str, Callable[..., Any]]):
 
 
 def _as_called(row: Row) -> Callable[..., Any]:
-    """The decomposition of a row, with the arguments of the operator."""
+    """The decomposition of a row as a function with the parameters of the operator."""
     what, schema, function = row.name, row.schema, binding.decomposition(row)
 
     def decomposed(*args: Any, **keywords: Any) -> Any:
@@ -98,7 +98,7 @@ table = Decompositions()
 
 
 def primitives() -> list[Row]:
-    """The rows without a decomposition: what everything else is made of."""
+    """The rows without a decomposition, of which all other rows are made."""
     return [row for row in TABLE.rows() if row.primitive]
 
 
@@ -131,10 +131,10 @@ def _named(names: Iterable[str]) -> Callable[[Operator], bool]:
 
 
 def expand(graph: Graph, smaller: Callable[[Node, bool], Callable[..., Any] | None]) -> Graph:
-    """Put smaller operators in the place of nodes, then of those that came of them, and so on.
+    """Replace nodes by smaller operators, then those in turn, until all stay.
 
-    `smaller` gives the function that does what a node does, or None if it stays; it is told whether
-    the node came of another one.
+    `smaller(node, is_part)` returns a function that replaces the node, or None if the node stays;
+    `is_part` says whether the node comes from the replacement of another one.
     """
     waiting, is_part = list(graph.nodes), False
     while waiting:
@@ -143,7 +143,7 @@ def expand(graph: Graph, smaller: Callable[[Node, bool], Callable[..., Any] | No
                 expand(inner, smaller)
         chosen = [(n, smaller(n, is_part)) for n in waiting if isinstance(n.op, Operator)]
         waiting, is_part = [], True
-        # what a graph is made of does not depend on the modes of whoever asks
+        # a graph does not depend on the modes of the caller
         plain = changed(autocast=None, function_modes=(), default_device=None, seen=False)
         with plain, TraceLevel(graph) as level, enable_grad():
             known: dict[Any, _Decomposed] = {}
@@ -155,20 +155,20 @@ def expand(graph: Graph, smaller: Callable[[Node, bool], Callable[..., Any] | No
 
 @record
 class _Decomposed:
-    """What a function did in the place of a node."""
+    """The nodes that a function made in place of a node."""
 
-    inputs: list[Value]  # of the node, each once
+    inputs: list[Value]  # of the node, without duplicates
     nodes: list[Node]
     results: list[Value]
 
     def is_alone(self) -> bool:
-        """Whether the nodes depend on nothing but the inputs, and on constants."""
+        """Whether the nodes read nothing but the inputs and constants."""
         made = {*self.inputs, *(v for node in self.nodes for v in node.outputs)}
         read = [*self.results, *(v for node in self.nodes for v in node.inputs())]
         return all(v in made or (v.node and isinstance(v.node.op, Constant)) for v in read)
 
     def again(self, graph: Graph, inputs: list[Value]) -> list[Value]:
-        """The results for other inputs, by nodes at the insertion point."""
+        """The results for other inputs, from copies of the nodes at the insertion point."""
         mapping = dict(zip(self.inputs, inputs, strict=True))
         for node in self.nodes:
             args = substitute(node.args, lambda v: mapping.get(v, v))
@@ -182,8 +182,9 @@ def _expanded(
     level: TraceLevel, graph: Graph, node: Node, function: Callable[..., Any],
     known: dict[Any, _Decomposed],
 ) -> list[Node]:  # fmt: skip
-    """Put what a function does in the place of a node; return the nodes that it consists of. It
-    does the same for all inputs of the same types, which `known` remembers.
+    """Replace a node by the operators of a function; return the new nodes.
+
+    `known` remembers what the function did for inputs of the same types.
     """
     start, inputs = node.preceding, list(dict.fromkeys(node.inputs()))
     numbers = {value: (number, value.type) for number, value in enumerate(inputs)}
@@ -206,7 +207,7 @@ def _expanded(
 
 
 def _traced(level: TraceLevel, node: Node, function: Callable[..., Any]) -> list[Value]:
-    """The results of a function of the inputs of a node."""
+    """The results of a function of a node's inputs, traced into the graph."""
     result = function(*[_lifted(level, a) for a in node.args])
     results = result if isinstance(result, (tuple, list)) else (result,)
     return [

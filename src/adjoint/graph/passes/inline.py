@@ -1,8 +1,7 @@
-"""Inlining: the graph of a `call` node takes the place of the node.
+"""Inlining: replace a `call` node by the nodes of its graph.
 
-A function with a derivative of its own stays one node, so that the rule is found;
-`inline_functions` takes these apart too, for graphs that are not going to be differentiated any
-more.
+A function with a derivative of its own stays one node, so that its rule is found;
+`inline_functions` replaces these, too, in graphs that are not going to be differentiated any more.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ CALL = register(Region("call", _run), _types)
 
 
 def call(graph: Graph, body: Graph, args: Sequence[Value]) -> Node:
-    """Add a node that calls `body`, all of whose outputs are values."""
+    """Add a node that calls `body`, whose outputs are all values."""
     return graph.add(CALL, tuple(args), [o.type for o in body.outputs], graphs={"body": body})
 
 
 def inline_calls(graph: Graph) -> Graph:
-    """y = call(x, body=g)  ->  the nodes of g, with x for its input"""
+    """y = call(x, body=g) -> the nodes of g with x as input."""
     inner_graphs(graph, inline_calls)
     if all(node.op is not CALL for node in graph.nodes):
         return graph
@@ -44,7 +43,7 @@ def inline_calls(graph: Graph) -> Graph:
 
 
 def inline_functions(graph: Graph) -> Graph:
-    """y = custom(x)  ->  what it computes"""
+    """y = custom(x) -> the nodes of custom's graph."""
     inner_graphs(graph, inline_functions)
     return Rewriter(graph).run(
         lambda rewriter, node: _inlined(rewriter, node) if is_custom(node) else None

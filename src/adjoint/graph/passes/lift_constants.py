@@ -1,7 +1,6 @@
 """Lifting constants: tensors that a traced function found outside its arguments become inputs.
 
-What a function closes over (parameters, say) is then passed in at each call, and can be
-differentiated.
+Parameters that a function closes over are then arguments of each call, and can be differentiated.
 """
 
 from __future__ import annotations

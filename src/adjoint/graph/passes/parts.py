@@ -1,7 +1,7 @@
-"""Rules about parts of tensors: what was just written is not read back, nor written twice.
+"""Rules about parts of tensors: do not read back a part just written, nor write it twice.
 
-`v[a:b] += w` becomes a read of the part, a sum, a write of the part, a read of what was written and
-another write of it; one write is left.
+`v[a:b] += w` becomes a read of the part, a sum, a write, a read of the written part and another
+write; one write is left.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from adjoint.ops.operator import Operator
 
 
 def _part(node: Node) -> tuple[Any, ...]:
-    """Which part of its first tensor a view, or a write to one, means."""
+    """The part of its first tensor that a view selects, or that a write to a view overwrites."""
     names, shape = node.op.schema.names, node.args[0].shape
     if "dim" not in names:
         return tuple(a for a in node.args[1:] if not isinstance(a, Value))
@@ -27,7 +27,7 @@ def _part(node: Node) -> tuple[Any, ...]:
 
 
 def _writer(value: Any, view: str) -> Node | None:
-    """The node that made a value by writing to a view of another; None where none did."""
+    """The node that made a value by writing to a view of another value; None if none did."""
     node = value.node if isinstance(value, Value) else None
     writes = node is not None and isinstance(node.op, Operator) and node.op.row.overwrites == view
     return node if writes else None

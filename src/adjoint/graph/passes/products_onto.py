@@ -1,9 +1,9 @@
-"""Large matrix products that are added to something: one routine computes both.
+"""Compute the sum of a large matrix product and a matrix with one routine.
 
     w - 0.1 * (x.T @ g)  ->  addmm(w, x.T, -0.1 * g)
 
-The step of gradient descent is such a sum. Between the product and the sum, a matrix as large as
-the weights would be written and read again.
+A step of gradient descent is such a sum. Otherwise a matrix as large as the weights would be
+written and read again between the product and the sum.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.ops.operator import Operator
 
-LARGE = 1 << 16  # elements of a matrix that leaves the cache
+LARGE = 1 << 16  # elements of a matrix that does not fit the cache
 
 
 def is_large(node: Node) -> bool:
-    """Whether a node makes a matrix that leaves the cache."""
+    """Whether the result of a node does not fit the cache."""
     return int(math.prod(node.output.shape)) >= LARGE
 
 
 def add_products(graph: Graph, wanted: Callable[[Node], bool] = is_large) -> Graph:
-    """w + c * (a @ b) -> addmm(w, a, c * b), where nobody else wants the product."""
+    """w + c * (a @ b) -> addmm(w, a, c * b), if nobody else uses the product."""
     inner_graphs(graph, lambda inner: add_products(inner, wanted))
     outputs = {o for o in graph.outputs if isinstance(o, Value)}
 
@@ -40,7 +40,7 @@ def add_products(graph: Graph, wanted: Callable[[Node], bool] = is_large) -> Gra
 
 
 def is_onto(node: Node) -> bool:
-    """Whether a node is a product that is added to a matrix of its size, as it is."""
+    """Whether a node adds a product, unscaled, to a matrix of the same size."""
     if node.name != "addmm.default" or node.args[0].shape != node.output.shape:
         return False
     return node.args[3:] == (1, 1) and len({v.dtype for v in node.inputs()}) == 1
@@ -76,7 +76,7 @@ def _is_smaller(a: Value, b: Value) -> bool:
 
 
 def _product(value: Value, outputs: set[Value]) -> tuple[Value, Value, Any] | None:
-    """The operands of a product and the number that it is multiplied by."""
+    """(a, b, factor) of a value factor * (a @ b) with no other use; None for other values."""
     factor: Any = 1
     while value.node is not None and len(value.uses) == 1 and value not in outputs:
         made = value.node
@@ -101,7 +101,7 @@ def _operands(node: Node, factor: Any) -> tuple[Value, Value, Any] | None:
 
 
 def _scaled(rewriter: Rewriter, value: Value, factor: Any) -> Value:
-    """A multiple of a value; of a view that of its source, so that it lies as before."""
+    """A multiple of a value. The multiple of a transposed view is the view of the multiple."""
     if factor == 1:
         return value
     made = value.node

@@ -1,7 +1,7 @@
-"""Loops without stacked results that nobody reads, and scans without inputs that nobody uses.
+"""Remove unused stacked results of loops, and unused inputs of scans.
 
-Reverse mode keeps every carry of a loop; where the backward turns out not to read them, they need
-not be kept.
+Reverse mode keeps every carry of a loop; carries that the backward turns out not to read need not
+be kept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from adjoint.graph.passes.dead_code import eliminate_dead
 
 
 def prune_loops(graph: Graph) -> Graph:
-    """Take unused results and inputs out of loops, last loop first, so that one frees the next."""
+    """Remove unused results and inputs of loops, last loop first, as one may free the next."""
     for node in graph.reversed_nodes():
         if isinstance(node.op, Region):
             if node.op.name == "scan":
@@ -24,7 +24,7 @@ def prune_loops(graph: Graph) -> Graph:
 
 
 def _read(graph: Graph, node: Node, carried: int) -> list[int]:
-    """The results that somebody reads; the first ones, the carry, are there anyway."""
+    """The results that are used; the first ones, the carry, always count as used."""
     outputs = {o for o in graph.outputs if isinstance(o, Value)}
     return [i for i, v in enumerate(node.outputs) if i < carried or v.uses or v in outputs]
 
@@ -52,7 +52,7 @@ def _prune_scan(graph: Graph, node: Node) -> None:
 
 
 def _prune_while(graph: Graph, node: Node) -> None:
-    """The carries of all steps are kept, or none."""
+    """Stop keeping carries if no stack is used: all stacks are kept, or none."""
     *operands, keep = node.args
     wanted = _read(graph, node, len(operands[-1]))
     if keep and len(wanted) == len(operands[-1]):

@@ -1,8 +1,7 @@
-"""One walk over a graph from the first node to the last, replacing values by others.
+"""One walk over a graph from the first node to the last that replaces values by others.
 
-A rule looks at a node whose inputs have been rewritten already, and returns its outputs'
-replacements, or None. It puts new nodes before the one it looks at. The walk costs time in
-proportion to the graph, whatever is replaced.
+A rule gets a node whose inputs have been rewritten, and returns replacements of its outputs, or
+None. It adds nodes before the given one. The time of a walk is linear in the size of the graph.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ Rule = Callable[["Rewriter", Node], Any]
 
 
 class Rewriter:
-    """The hands of a rule: it makes nodes in front of the current one."""
+    """Applies a rule to the nodes of a graph; the rule adds nodes in front of the current one."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -29,8 +28,10 @@ class Rewriter:
         self.types = typing.Types()
 
     def run(self, rule: Rule) -> Graph:
-        """Walk, and put replacements everywhere; `eliminate_dead` removes what is then unused, but
-        for a node that draws or prints, which would do so beside its replacement: it goes at once.
+        """Walk and replace values everywhere.
+
+        `eliminate_dead` removes nodes that are then unused. A replaced node that draws or prints is
+        removed at once, since it would do so in addition to its replacement.
         """
         graph, replaced = self.graph, self.replaced
         gone: list[Node] = []
@@ -52,7 +53,7 @@ class Rewriter:
         return graph
 
     def call(self, name: str, *args: Any) -> Value:
-        """The result of an operator, 'mul.Tensor', given all its arguments."""
+        """The result of an operator such as 'mul.Tensor', with its leading arguments."""
         stem, _, overload = name.partition(".")
         op = operator(stem, "" if overload == "default" else overload)
         full = args + tuple(a.default for a in op.schema.arguments[len(args) :])
@@ -71,7 +72,7 @@ class Rewriter:
 
 
 def _forget_gradients(node: Node) -> None:
-    """Results require no gradient any more if no input does."""
+    """Remove requires_grad from results if no input requires a gradient any more."""
     if not isinstance(node.op, Operator) or not any(v.type.requires_grad for v in node.outputs):
         return
     if not typing.needs_gradient(node.op.row, node.args):
@@ -80,7 +81,7 @@ def _forget_gradients(node: Node) -> None:
 
 
 def inner_graphs(graph: Graph, run: Callable[[Graph], Graph]) -> None:
-    """Run a pass on the graphs inside nodes, which keep their inputs and outputs."""
+    """Run a pass on the graphs inside nodes; their inputs and outputs stay."""
     for node in graph.nodes:
         if node.graphs:
             for inner in node.graphs.values():

@@ -1,8 +1,8 @@
-"""Nodes in another order that needs less memory at a time: values are made late and used soon.
+"""Reorder nodes for less memory at a time: values are made late and used soon.
 
-A greedy list schedule: of the nodes whose inputs are there, the one that leaves the least memory in
-use goes next. The given order stays where the new one is not better. Random operators keep their
-order among themselves, since it decides who gets which numbers.
+A greedy list schedule: of the nodes whose inputs are available, the one that leaves the least
+memory in use goes next. The given order is kept unless the new one is better. Random operators keep
+their order among one another, which decides the numbers they draw.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from adjoint.graph.statistics import peak, size
 
 
 def schedule_for_memory(graph: Graph) -> Graph:
-    """Reorder the nodes of a graph for a smaller peak of memory; n log n in its size."""
+    """Reorder the nodes of a graph for a lower memory peak, in time n log n."""
     before, order = peak(graph), list(graph.nodes)
     graph.reorder(_Schedule(graph).run())
     if peak(graph) > before:
@@ -47,7 +47,7 @@ class _Schedule:
         while ready:
             cost, position, node = heapq.heappop(ready)
             now = self._cost(node)
-            if now < cost:  # another reader of its inputs ran meanwhile
+            if now < cost:  # another reader of its inputs ran in between
                 heapq.heappush(ready, (now, position, node))
                 continue
             done.append(node)
@@ -64,7 +64,7 @@ class _Schedule:
         return self._cost(node), self.order[node], node
 
     def _cost(self, node: Node) -> int:
-        """Bytes made minus bytes that nobody reads afterwards."""
+        """Bytes of the results minus bytes of inputs that are not read afterwards."""
         made = sum(size(v.type) for v in node.outputs)
         freed = sum(
             size(v.type)

@@ -1,8 +1,8 @@
-"""Algebraic simplification, one rule per function: its docstring says `before -> after`.
+"""Algebraic simplification, one rule per function with a docstring `before -> after`.
 
-Rules must not change values beyond rounding, infinities and NaN included: x * 0 is not 0 for a
-float. `BY_FACT` and `RULES` say which rules an operator has; `uniform.py` says which values are one
-number everywhere, such as the ones that start a backward.
+Rules change values by rounding at most, including infinities and NaN: x * 0 is not 0 for a float.
+`BY_FACT` and `RULES` list the rules for an operator. `uniform.py` finds the values that have one
+number everywhere, such as those that start a backward.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from adjoint.table.rows import Row
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import make
 
-_ROUNDS = 4  # what a rule makes, the next round may simplify further
+_ROUNDS = 4  # rounds: the results of one are simplified in the next
 
 
 def simplify_algebra(graph: Graph) -> Graph:
@@ -39,12 +39,12 @@ def simplify_algebra(graph: Graph) -> Graph:
         rewriter.run(_simplified)
         if not rewriter.changes:
             break
-        eliminate_dead(graph)  # what was replaced would be so again, in every round
+        eliminate_dead(graph)  # otherwise replaced nodes are replaced again in every round
     return graph
 
 
 class _Simplifier(Rewriter):
-    """A rewriter that knows which values are one number everywhere."""
+    """A rewriter that knows the values with one number everywhere."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph)
@@ -52,7 +52,7 @@ class _Simplifier(Rewriter):
         self.outputs = {o for o in graph.outputs if isinstance(o, Value)}
 
     def filled(self, number: Any, like: Value) -> Value:
-        """A value that is `number` everywhere."""
+        """A value with `number` everywhere, of the shape and dtype of `like`."""
         options = (like.dtype, None, None, None)
         if number == 0:
             return self.call("zeros.default", like.shape, *options)
@@ -66,7 +66,7 @@ def _simplified(rewriter: Any, node: Node) -> Any:
         rewriter.uniform.note(node)
         return None
     number = rewriter.uniform.note(node)
-    if number is not None and node.op.schema.tensors:  # one without is such a value already
+    if number is not None and node.op.schema.tensors:  # a node without tensors is a fill already
         return rewriter.filled(number, node.outputs[0])
     for rule in _rules_of(node.op):
         new = rule(rewriter, node)
@@ -98,7 +98,7 @@ def drop_identity(rewriter: Any, node: Node) -> Any:
 
 
 def _scales_by_one(node: Node, name: str) -> bool:
-    """Whether the operand that stays is not multiplied by alpha: a + alpha * b."""
+    """Whether the remaining operand is not multiplied by alpha, as b is in a + alpha * b."""
     scaled = "alpha" in node.op.schema.names and name == "self"
     return not scaled or argument(node, "alpha") == 1
 
@@ -181,7 +181,7 @@ def join_permutes(rewriter: Any, node: Node) -> Any:
 
 
 def turn_product(rewriter: Any, node: Node) -> Any:
-    """(a @ b).t() -> b.t() @ a.t(): no copy where the result is wanted row by row"""
+    """(a @ b).t() -> b.t() @ a.t(), whose result is row-major without a copy."""
     inner, dims = node.args
     made, ndim = inner.node, len(inner.shape)
     if made is None or not isinstance(made.op, Operator) or not made.op.row.is_product:
@@ -203,7 +203,7 @@ def permute_parts(rewriter: Any, node: Node) -> Any:
     parts, dim = inner.node.args
     ndim = len(inner.shape)
     if any(len(part.shape) != ndim for part in parts):
-        return None  # PyTorch's empty vectors, which cat leaves out
+        return None  # cat leaves PyTorch's empty vectors out
     dims = tuple(d % ndim for d in dims)
     moved = tuple(rewriter.call("permute.default", part, dims) for part in parts)
     return rewriter.call("cat.default", moved, dims.index(dim % ndim))
@@ -226,7 +226,7 @@ def join_parts(rewriter: Any, node: Node) -> Any:
 def join_reshapes(rewriter: Any, node: Node) -> Any:
     """x.reshape(s).reshape(r) -> x.reshape(r),  x.unsqueeze(0).squeeze(0) -> x
 
-    A reshape that copies, and that others use, stays: of a copy the second reshape is a view.
+    A reshape that copies and has other uses stays, as the second reshape is a view of its copy.
     """
     source, out = node.args[0], node.outputs[0]
     chain = [source]
@@ -242,7 +242,7 @@ def join_reshapes(rewriter: Any, node: Node) -> Any:
 
 
 def _copies(value: Any) -> bool:
-    """Whether a value is a reshape of elements that were moved."""
+    """Whether a value is a reshape of elements that another view has reordered."""
     if value.node is None or not keeps_order(value):
         return False
     made = value.node.args[0].node
@@ -284,7 +284,7 @@ def drop_cast(rewriter: Any, node: Node) -> Any:
 
 
 def _holds(wide: Any, narrow: Any) -> bool:
-    """Whether every number of one dtype is one of the other."""
+    """Whether every number of the narrow dtype is a number of the wide one."""
     floats = wide.category == narrow.category and wide.is_floating_point
     return floats and wide.itemsize > narrow.itemsize
 
@@ -298,7 +298,7 @@ def drop_detach(rewriter: Any, node: Node) -> Any:
 
 
 def summed(node: Node) -> tuple[int, ...] | None:
-    """The dimensions that a sum is over; None where it also converts."""
+    """The dimensions of a sum; None if it also converts."""
     if argument(node, "dtype") is not None or node.args[0].dtype is not node.outputs[0].dtype:
         return None
     dims = argument(node, "dim") if "dim" in node.op.schema.names else None
@@ -306,7 +306,7 @@ def summed(node: Node) -> tuple[int, ...] | None:
 
 
 def sum_of_nothing(rewriter: Any, node: Node) -> Any:
-    """x.sum(d) -> x.reshape(…) where the dimension has one element"""
+    """x.sum(d) -> x.reshape(…), if dimension d has one element."""
     source, dims = node.args[0], summed(node)
     if dims is None or any(source.shape[d] != 1 for d in dims):
         return None
@@ -317,7 +317,7 @@ def sum_of_nothing(rewriter: Any, node: Node) -> Any:
 
 
 def join_sums(rewriter: Any, node: Node) -> Any:
-    """x.sum(a).sum(b) -> x.sum(a and b): the chains that undo broadcasting twice"""
+    """x.sum(a).sum(b) -> x.sum(a and b): chains from broadcasts undone twice."""
     inner, dims = node.args[0], summed(node)
     if dims is None or not is_call(inner, "sum") or len(inner.uses) > 1:
         return None
@@ -338,7 +338,7 @@ def join_sums(rewriter: Any, node: Node) -> Any:
 
 
 def sum_of_ones(rewriter: Any, node: Node) -> Any:
-    """x.sum((0, 1), True) -> x.sum((1,), True), where x has one row"""
+    """x.sum((0, 1), True) -> x.sum((1,), True), if x has one row."""
     inner, dims, out = node.args[0], summed(node), node.outputs[0]
     if dims is None or len(out.shape) != len(inner.shape) or out.dtype is not inner.dtype:
         return None
@@ -364,7 +364,7 @@ def sum_of_expand(rewriter: Any, node: Node) -> Any:
     total = rewriter.call("sum.dim_IntList", source, rest, True, None) if rest else source
     remaining = [d for d in range(len(small)) if d not in dims]
     if any(small[d] != inner.shape[d] for d in remaining):
-        return None  # it is still repeated elsewhere
+        return None  # it is repeated along other dimensions, too
     total = (
         total if total.shape == out.shape else rewriter.call("reshape.default", total, out.shape)
     )
@@ -372,7 +372,7 @@ def sum_of_expand(rewriter: Any, node: Node) -> Any:
 
 
 Rule = Callable[[Any, Node], Any]
-# By what the row of an operator says of it.
+# rules by facts of an operator's row
 BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
     (lambda row: row.identities, (drop_identity,)),
     (lambda row: row.undoes_itself, (undo_twice,)),
@@ -384,7 +384,7 @@ BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
     (lambda row: row.routine == "join", (join_parts,)),
     (lambda row: row.moves == "elements" and row.schema.is_view, parts.READS),
 )
-# By the operator.
+# rules by the name of an operator
 RULES: dict[str, tuple[Rule, ...]] = {
     "mul": (multiply_by_zero,),
     "where": (same_choice, mask_twice),
@@ -401,6 +401,6 @@ RULES: dict[str, tuple[Rule, ...]] = {
 
 @remembered
 def _rules_of(op: Operator) -> tuple[Rule, ...]:
-    """The rules for an operator, in the order in which they are tried."""
+    """The rules for an operator, in the order of trial."""
     facts = (rule for holds, rules in BY_FACT if holds(op.row) for rule in rules)
     return (*facts, *RULES.get(op.name, ()))

@@ -1,11 +1,11 @@
-"""Masks: what a mask has set to 0 stays 0, whatever it is multiplied by.
+"""Masks: a gradient that a mask has set to 0 stays 0, whatever it is multiplied by.
 
-The gradient of `where(c, f(x), y)` in x is `where(c, g, 0) * f'(x)`. Where c does not hold the
-value of f'(x) has no meaning and may be infinite or NaN, and 0 times that is NaN. A node that is
-linear in the masked value goes inside the mask:  where(c, g, 0) * h  ->  where(c, g * h, 0).
+The gradient of `where(c, f(x), y)` with respect to x is `where(c, g, 0) * f'(x)`. Where c is false,
+f'(x) has no meaning and may be infinite or NaN, and 0 times it is NaN. So a node that is linear in
+the masked value is moved into the mask: where(c, g, 0) * h -> where(c, g * h, 0).
 
-That is a different number than the operators by themselves give, so it is done in the linear blocks
-of a backward only, where 0 means "no gradient", unless the caller says `everywhere=True`.
+This gives other numbers than the operators by themselves, so it is done only in the linear blocks
+of a backward, where 0 means "no gradient", unless the caller passes `everywhere=True`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def masked(value: Any) -> tuple[Value, Value, bool] | None:
 
 
 def _chosen(node: Node) -> tuple[Value, Value, bool] | None:
-    """The same of a `where`."""
+    """(condition, value, keeps_where_true) of a `where` with 0 on one side; else None."""
     if "condition" not in node.op.schema.names or "self" not in node.op.schema.names:
         return None
     chosen, other = argument(node, "self"), argument(node, "other")

@@ -1,10 +1,9 @@
-"""Sums over rows or columns of matrix products: a product has an order of its sums, and the sum of
-one operand first is the cheaper one.
+"""Sums over rows or columns of matrix products: summing one operand before the product is cheaper.
 
     (a @ b).sum(0)  =  a.sum(0) @ b        as einsum("ni,ij->j") would compute it
 
-The gradient of a mean that is subtracted from every row is such a sum. Both orders round alike. An
-infinite factor makes both infinite or NaN, not always the same of the two.
+The gradient of a mean that is subtracted from every row is such a sum. The rounding errors are
+similar. With an infinite factor both orders give an infinity or NaN, not always the same one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from adjoint.ops.operator import Operator
 
 
 def sum_operands_first(graph: Graph) -> Graph:
-    """(a @ b).sum(rows) -> a.sum(rows) @ b, where nobody else wants the product."""
+    """(a @ b).sum(rows) -> a.sum(rows) @ b, if nobody else uses the product."""
     inner_graphs(graph, sum_operands_first)
     outputs = {o for o in graph.outputs if isinstance(o, Value)}
     Rewriter(graph).run(lambda rewriter, node: _rewritten(rewriter, node, outputs))
@@ -30,7 +29,7 @@ def _rewritten(rewriter: Rewriter, node: Node, outputs: set[Value]) -> Value | N
     if not isinstance(node.op, Operator) or node.op.row.reduces != "sum":
         return None
     value, dims = node.args[0], summed(node)
-    around: list[Node] = []  # between the product and its sum
+    around: list[Node] = []  # nodes between the product and its sum
     while dims and len(value.uses) == 1 and value not in outputs:
         if is_call(value, "permute"):
             ndim = len(value.shape)
@@ -51,7 +50,7 @@ def _rewritten(rewriter: Rewriter, node: Node, outputs: set[Value]) -> Value | N
 
 
 def _is_product(value: Value) -> bool:
-    """Whether a value is a product of matrices, or of batches, of real numbers."""
+    """Whether a value is a product of real matrices, or a batch of products."""
     node = value.node
     if node is None or not isinstance(node.op, Operator) or not node.op.row.is_product:
         return False
@@ -60,7 +59,7 @@ def _is_product(value: Value) -> bool:
 
 
 def _product_of_sums(rewriter: Rewriter, value: Value, dims: tuple[int, ...]) -> Value | None:
-    """The sum of a product, its dimensions kept; None where both operands have one of them."""
+    """The sum of a product, keeping the dimensions; None if both operands have one of them."""
     assert value.node is not None
     a, b = value.node.args[:2]
     ndim = len(value.shape)
@@ -79,7 +78,7 @@ def _product_of_sums(rewriter: Rewriter, value: Value, dims: tuple[int, ...]) ->
 
 
 def _sum(rewriter: Rewriter, value: Value, dims: list[int]) -> Any:
-    """A sum that keeps its dimensions; of a permuted value in the order of its elements."""
+    """A sum that keeps the dimensions; a permuted value is summed before its permutation."""
     if not dims:
         return value
     if value.node is not None and is_call(value, "permute"):

@@ -1,10 +1,10 @@
-"""Sums of many gradients of single rows: each is zero but for its row, so that the sum of n of them
-is n rows side by side, and takes n rows of work rather than n arrays.
+"""Sums of many gradients of single rows. Each gradient is zero outside its row, so the sum of n of
+them is n rows joined by cat, which takes the work of n rows instead of n arrays.
 
     zeros with a at row 0  +  zeros with b at row 1  =  cat((a, b)) + 0.0
 
-The gradient of an unrolled loop over x[t], or of a formula of x[0], x[1], …, is such a sum. Rows
-that several terms have are added first. `+ 0.0` makes 0.0 of -0.0, as the zeros of the others did.
+The gradient of an unrolled loop over x[t], or of a formula of x[0], x[1], …, is such a sum. Terms
+with the same rows are added first. `+ 0.0` turns -0.0 into 0.0, as the other terms' zeros would.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.ops.operator import Operator
 
-_LEAST = 32  # rows from which this pays; fewer are added in one loop, where they are used
+_LEAST = 32  # rows from which this pays; fewer are added in the loop that uses the sum
 
 
 @record
 class PaddedRows:
-    """A value that is zero but for the rows from `low` to `high` of a dimension."""
+    """A value that is zero outside the rows `low` to `high` of a dimension."""
 
     dim: int
     low: int
     high: int
-    value: Value  # what is there; of a single row without the dimension
+    value: Value  # these rows; a single row lacks the dimension
 
 
 def join_rows(graph: Graph) -> Graph:
-    """Rows of zeros and one gradient each, added up -> the gradients side by side."""
+    """A sum of gradients that are zero outside a row -> the gradients joined by cat."""
     inner_graphs(graph, join_rows)
     outputs = {o for o in graph.outputs if isinstance(o, Value)}
 
@@ -47,7 +47,7 @@ def join_rows(graph: Graph) -> Graph:
 
 
 def _is_sum(node: Node | None) -> bool:
-    """Whether a node adds two real values of the shape of its result."""
+    """Whether a node adds two different real values of the type of its result."""
     if node is None or not isinstance(node.op, Operator) or node.name != "add.Tensor":
         return False
     a, b = node.args[:2]
@@ -56,13 +56,13 @@ def _is_sum(node: Node | None) -> bool:
 
 
 def _is_part(node: Node, outputs: set[Value]) -> bool:
-    """Whether a sum is only a term of another one."""
+    """Whether a sum is only used as a term of another sum."""
     users = list(node.output.uses)
     return len(users) == 1 and node.output not in outputs and _is_sum(users[0])
 
 
 def _terms(node: Node, outputs: set[Value]) -> Iterator[Value]:
-    """The terms of a sum of sums, in order."""
+    """The terms of nested sums, in order."""
     asked = [*reversed(node.args[:2])]
     while asked:
         value = asked.pop()
@@ -73,7 +73,7 @@ def _terms(node: Node, outputs: set[Value]) -> Iterator[Value]:
 
 
 def _rows(value: Value) -> PaddedRows | None:
-    """The rows that are not zero of a value, if that is known."""
+    """The rows outside which a value is zero, if they are known."""
     if len(value.uses) > 1 or value.node is None:
         return None
     node = value.node
@@ -92,7 +92,7 @@ def _rows(value: Value) -> PaddedRows | None:
 
 
 def _joined(rewriter: Rewriter, terms: Sequence[Value], like: Value) -> Value | None:
-    """A sum of terms, those of rows of one dimension side by side; None if they are few."""
+    """A sum of terms, with rows of one dimension joined by cat; None if there are too few."""
     rows = {v: found for v in terms if (found := _rows(v)) is not None}
     if len(rows) < _LEAST:
         return None
@@ -114,7 +114,7 @@ def _joined(rewriter: Rewriter, terms: Sequence[Value], like: Value) -> Value | 
 
 
 def _apart(ends: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Of intervals in order, those that begin where the last one has ended."""
+    """Of sorted intervals, those that start after the end of the last one chosen."""
     last = 0
     for low, high in ends:
         if low >= last:
@@ -125,7 +125,7 @@ def _apart(ends: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 def _pieces(
     rewriter: Rewriter, groups: dict[tuple[int, int], list[Value]], dim: int, like: Value
 ) -> Iterator[Value]:
-    """What lies side by side along a dimension: sums of rows, and zeros between them."""
+    """The pieces to join along a dimension: sums of rows, and zeros between them."""
 
     def zeros(count: int) -> Iterator[Value]:
         shape = (*like.shape[:dim], count, *like.shape[dim + 1 :])
@@ -143,7 +143,7 @@ def _pieces(
 
 
 def _sum(rewriter: Rewriter, values: Sequence[Value]) -> Any:
-    """The sum of values of one type, in order; they may be rows themselves."""
+    """The sum of values of one type, in order; these may be padded rows themselves."""
     found = _joined(rewriter, values, values[0])
     if found is not None:
         return found

@@ -1,7 +1,7 @@
-"""Values that are one number everywhere: a backward's first ones, zeros of unused branches.
+"""Values with one number everywhere: the first values of a backward, zeros of unused branches.
 
-Found in one walk: creation operators say their number, moving elements about keeps it, and an
-operator that is linear in all its tensors (the table says so) makes zeros of zeros.
+They are found in one walk: creation operators have a known number, moving elements keeps it, and an
+operator that is linear in all its tensors (by its row) makes zeros of zeros.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _SMALL = 64
 
 
 class Uniform:
-    """The numbers found so far."""
+    """The numbers found so far, by value."""
 
     def __init__(self) -> None:
         self.numbers: dict[Value, Any] = {}
 
     def of(self, value: Any) -> Any:
-        """The number that a value is everywhere, or None; a plain number is itself."""
+        """The number that a value has everywhere, or None; a plain number is returned as it is."""
         if isinstance(value, Value):
             return self.numbers.get(value)
         return value if isinstance(value, (int, float, complex)) else None
 
     def note(self, node: Node) -> Any:
-        """Look at a node whose inputs were seen; return its number, if it has one."""
+        """Note and return the number of a node's result, given those of its inputs; or None."""
         if len(node.outputs) != 1:
             return None
         number = self._number(node)
@@ -55,14 +55,14 @@ class Uniform:
     def _all_zero(self, node: Node) -> bool:
         values = list(node.inputs())
         if any(not v.dtype.is_differentiable for v in values):
-            return False  # indices, which may be out of range
+            return False  # an index of 0 may be out of range
         return bool(values) and all(self.numbers.get(v) == 0 for v in values)
 
 
 @remembered
 def _is_linear(row: Row) -> bool:
     """Whether an operator is linear in all its tensors together."""
-    if len(row.linear) == len(row.schema.arguments) == 1:  # no number, which may be infinite
+    if len(row.linear) == len(row.schema.arguments) == 1:  # and no number, maybe infinite
         return True
     return (
         bool(row.forward)
@@ -75,7 +75,7 @@ def _of_constant(tensor: Any) -> Any:
     if not is_plain(tensor) or tensor.edge is not None or not 0 < tensor.numel() <= _SMALL:
         return None
     first = tensor.value.reshape(-1)[0]
-    if not (tensor.value == first).all():  # NaN is not even itself
+    if not (tensor.value == first).all():  # also false for NaN
         return None
     if not first and any(map(_has_minus, tensor.value.reshape(-1).tolist())):
         return None
@@ -83,8 +83,9 @@ def _of_constant(tensor: Any) -> Any:
 
 
 def _fitting(number: Any) -> Any:
-    """0 and 1 are what rules ask for; other numbers are rounded by their dtype, and left alone, and
-    so is -0.0, which is equal to 0 and another number.
+    """The number if it is 0 or 1, for which there are rules; else None.
+
+    Other numbers are rounded by their dtype. -0.0 is equal to 0 but a different number.
     """
     if not isinstance(number, (bool, int, float, complex)) or number not in (0, 1):
         return None
