@@ -68,22 +68,22 @@ def _of_one_element(argument: Any) -> Any:
 _STAND_IN = 104_729
 
 
-class Types:
-    """Result types with a memory: graphs ask the same again and again."""
+_MOST_KNOWN = 1 << 14  # calls of operators; a large model has some thousand
+_known: dict[Any, tuple[Any, tuple[Type, ...]]] = {}  # shared by all traces, which ask the same
 
-    def __init__(self) -> None:
-        self.known: dict[Any, tuple[Any, tuple[Type, ...]]] = {}
 
-    def of(self, op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
-        """As `result_types`."""
-        try:
-            key = (DEFAULT.dtype, op, *[_key(a) for a in args])
-            found = self.known.get(key)
-        except TypeError:  # a list of floats, a generator
-            return result_types(op, args)
-        if found is None:
-            found = self.known[key] = result_types(op, args)
-        return found
+def known_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
+    """As `result_types`, remembered."""
+    try:
+        key = (DEFAULT.dtype, op, *[_key(a) for a in args])
+        found = _known.get(key)
+    except TypeError:  # a list of floats, a generator
+        return result_types(op, args)
+    if found is None:
+        if len(_known) == _MOST_KNOWN:
+            _known.clear()
+        found = _known[key] = result_types(op, args)
+    return found
 
 
 def _key(argument: Any) -> Any:
