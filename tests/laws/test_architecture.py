@@ -38,7 +38,6 @@ BELOW: dict[str, tuple[str, ...]] = {
         *("core", "table", "checks", "elements", "ops", *EAGER, "transforms", "graph"),
         *("toolchain", "c_kernels"),
     ),
-    "doors": ("core", "table", "ops", "tensor", "absent"),
     "autograd": ("core", "ops", *EAGER, "doors", "transforms", "absent", "legacy"),
     "nn": ("core", "checks", "ops", *EAGER, "doors", "compiler", "func", "absent"),
     "optim": (
@@ -48,7 +47,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "amp": ("core", *EAGER, "absent"),
     "backends": ("core", "kernels", "toolchain", "absent"),
     "distributions": ("core", "ops", *EAGER, "transforms", "graph"),
-    "doors": ("core", "ops", *EAGER, "absent"),
+    "doors": ("core", "table", "ops", *EAGER, "absent"),
     "doors/numpy": (
         *("core", "checks", "ops", *EAGER, "transforms", "functions", "exchange", "doors"),
         "absent",

@@ -12,6 +12,7 @@ from typing import Any
 
 from adjoint.core.dtypes import BOOL, DEFAULT, INTEGER, DType, float32, float64
 from adjoint.core.errors import AdjointError
+from adjoint.graph import typing
 from adjoint.graph.ir import Value, substitute, values_in
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor.modes import default_dtype
@@ -26,20 +27,20 @@ def explicit(level: Any, op: Operator, args: Arguments, wanted: Any) -> Argument
     """
     if any(v.dtype.is_differentiable for v in values_in(args)):
         return args
-    if _is_fixed(level, op, args, wanted):
+    if _is_fixed(op, args, wanted):
         return args
     for change in _CHANGES:
         changed = change(level, op, args, wanted[1][0].dtype)
-        if changed is not None and _is_fixed(level, op, changed, wanted):
+        if changed is not None and _is_fixed(op, changed, wanted):
             return changed
     return None if op.row.decompose else args
 
 
-def _is_fixed(level: Any, op: Operator, args: Arguments, wanted: Any) -> bool:
+def _is_fixed(op: Operator, args: Arguments, wanted: Any) -> bool:
     """Whether the results also have the wanted types under another default dtype."""
     with default_dtype(float64 if DEFAULT.dtype is float32 else float32):
         try:
-            return level.types.of(op, args) == wanted
+            return typing.known_types(op, args) == wanted
         except AdjointError:  # the operator does not take the changed arguments
             return False
 

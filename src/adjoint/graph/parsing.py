@@ -131,7 +131,6 @@ class _GraphParser:
     def __init__(self, comments: dict[int, str], constants: dict[str, Any]) -> None:
         self.comments = comments
         self.constants = constants
-        self.types = typing.Types()
 
     def graph(self, function: ast.FunctionDef) -> Graph:
         graph = Graph(Signature(name=function.name))
@@ -259,7 +258,7 @@ class _GraphParser:
         op = _guarded(call, lambda: operator(path[2], "" if path[3] == "default" else path[3]))
         args = self.arguments(op, call, known)
         _refuse_many(op, args, call)
-        _, types = _guarded(call, lambda: self.types.of(op, args))
+        _, types = _guarded(call, lambda: typing.known_types(op, args))
         return _added(graph, op, args, types)
 
     def _call(self, graph: Graph, known: dict[str, Value], body: Graph, call: ast.Call) -> Node:

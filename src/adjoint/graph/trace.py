@@ -105,7 +105,6 @@ class TraceLevel(Level):
         self.foreign: dict[int, Any] = {}  # views of tensors from outside, by id
         self.detached: dict[Value, Value] = {}
         self.kink_met: Any = None  # whether a value is at a kink, in a call: homes/limits.py
-        self.types = typing.Types()
 
     def lift(self, value: Any, edge: Any = None) -> Tensor:
         return wrap(self, value)
@@ -133,7 +132,7 @@ class TraceLevel(Level):
         if not self.open:
             self.check_open(op.name)
         row = op.row
-        if row.decompose and not row.shape and not row.archetype.shape:
+        if row.decompose and not row.kernel and not row.archetype.shape:
             return binding.decomposition(row)(*values)
         asked = op.name
         prepare = functional.preparation(op)
@@ -172,7 +171,7 @@ class TraceLevel(Level):
 
     def _infer(self, op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
         try:
-            return self.types.of(op, args)
+            return typing.known_types(op, args)
         except DependsOnValues as error:
             raise TraceError(
                 f"{user_line()}: {str(error).rstrip('.')}. A graph has fixed shapes: use ad.where, "

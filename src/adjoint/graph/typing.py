@@ -12,6 +12,7 @@ from adjoint.core.dtypes import DEFAULT, FLOAT, DType
 from adjoint.core.promotion import NUMBERS
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import Spec
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.graph.ir import GraphError, Type, Value, substitute
 from adjoint.homes import meta
 from adjoint.homes.meta import meta_tensor
@@ -114,30 +115,35 @@ def _of_one_element(argument: Any) -> Any:
 _STAND_IN = 104_729
 
 
-class Types:
-    """Result types with a memory, since graphs ask for the same ones again and again."""
+_MOST_KNOWN = 1 << 14  # calls of operators; a large model has some thousand
+_known: dict[Any, tuple[Any, tuple[Type, ...]]] = {}  # shared by all traces, which ask the same
 
-    def __init__(self) -> None:
-        self.known: dict[Any, tuple[Any, tuple[Type, ...]]] = {}
 
-    def of(self, op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
-        """As `result_types`."""
-        try:
-            key = (DEFAULT.dtype, op, *[_key(a) for a in args])
-            found = self.known.get(key)
-        except TypeError:  # unhashable: a list of floats, a generator
-            return result_types(op, args)
-        if found is None:
-            found = self.known[key] = result_types(op, args)
-        return found
+def known_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
+    """As `result_types`, remembered."""
+    try:
+        key = (DEFAULT.dtype, op, *[_key(a) for a in args])
+        found = _known.get(key)
+    except TypeError:  # a list of floats, a generator
+        return result_types(op, args)
+    if found is None:
+        if len(_known) == _MOST_KNOWN:
+            _known.clear()
+        found = _known[key] = result_types(op, args)
+    return found
 
 
 def _key(argument: Any) -> Any:
-    """A key of an argument that decides types; 1, 1.0 and True have different keys."""
+    """A key of an argument that decides types; 1, 1.0 and True have different keys, and so have
+    symbolic sizes with different examples, which types hold.
+    """
     if type(argument) is Value:
-        return argument.type
+        shape = argument.type.shape
+        return (argument.type, *map(int, shape)) if is_open(shape) else argument.type
     if type(argument) is tuple:
         return tuple([_key(a) for a in argument])
+    if is_open(argument):
+        return (type(argument), argument, float(argument))
     return (type(argument), argument)
 
 

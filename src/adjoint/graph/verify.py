@@ -46,7 +46,6 @@ class _Checker:
         self.defined: set[Value] = set()
         self.names: set[str] = set()
         self.uses: dict[Value, dict[Node, int]] = {}
-        self.types = typing.Types()
 
     def fail(self, value: Any, rule: str) -> None:
         subject = f"%{value.name}" if isinstance(value, Value) else str(value)
@@ -164,7 +163,7 @@ class _Checker:
 
     def inferred(self, node: Node) -> tuple[Type, ...]:
         try:
-            return self.types.of(node.op, node.args)[1]
+            return typing.known_types(node.op, node.args)[1]
         except AdjointError as error:
             self.fail(_title(node), f"the shape rule refuses its arguments: {error}")
             raise

@@ -1,8 +1,8 @@
 """The meta interpreter: shapes and dtypes without data.
 
 A meta tensor holds an array of stride 0, which has a shape and a dtype and costs no memory. An
-operator on meta tensors runs its row's shape rule: the archetype's, the row's own, or, for a
-decomposed row, the shape rules of its parts.
+operator on meta tensors runs its row's shape rule: the row's own, the archetype's, or those of the
+operators in its decomposition.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from adjoint.core.devices import META
 from adjoint.core.dtypes import DType, bool_
 from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError, ValueRangeError
 from adjoint.core.shapes import Spec, broadcast, reduced, show, wrap_dims
+from adjoint.core.state import changed
 from adjoint.ops import binding
 from adjoint.ops.operator import Operator
 from adjoint.tensor import printing
@@ -129,7 +130,7 @@ def run(op: Operator, values: list[Any]) -> Any:
 
 
 def infer(op: Operator, values: list[Any]) -> Any:
-    """Return the Spec of each result of an operator, from its row's shape rule."""
+    """Return the Spec of each result of an operator, from its row's shape rule or decomposition."""
     row = op.row
     specs = [spec_of(v) for v in values]
     if row.shape:
@@ -141,6 +142,8 @@ def infer(op: Operator, values: list[Any]) -> Any:
         return _reduce(op, specs)
     if rule == "view":
         return _view(op, values)
+    if row.decompose:
+        return _decomposed(op, values)
     raise AdjointError(f"{op.full_name} has no shape rule; add `shape:` to its row at {row.where}")
 
 
@@ -193,7 +196,21 @@ def _view(op: Operator, values: list[Any]) -> Any:
     return Spec(results.shape, dtypes.of(results.dtype))
 
 
+def _decomposed(op: Operator, values: list[Any]) -> Any:
+    """Of the results of the decomposition, which runs outside of all transforms."""
+    with changed(levels=(), seen=False):
+        return _specs(binding.decomposition(op.row)(*map(_without_data, values)))
+
+
+def _specs(results: Any) -> Any:
+    if isinstance(results, (list, tuple)):
+        return [_specs(r) for r in results]
+    return spec_of(results)
+
+
 def _without_data(value: Any) -> Any:
+    if type(value) is list:
+        return [_without_data(v) for v in value]
     return meta_tensor(value.shape, value.dtype) if isinstance(value, Tensor) else value
 
 

@@ -28,12 +28,6 @@ def like(self: Spec, dtype: DType | None, *_: Any) -> Spec:
     return self if dtype is None else Spec(self.shape, dtype)
 
 
-def full_like(self: Spec, fill_value: Any, dtype: DType | None, *_: Any) -> Spec:
-    result = like(self, dtype)
-    creation.check_value("full_like", fill_value, result.dtype)
-    return result
-
-
 def new(self: Spec, size: Sequence[int], dtype: DType | None, *_: Any) -> Spec:
     result = creation.chosen(dtype, self.dtype)
     return Spec(creation.checked_size("size", size, result), result)
@@ -67,14 +61,6 @@ def eye(n: int, dtype: DType | None, *_: Any) -> Spec:
 
 def eye_m(n: int, m: int, dtype: DType | None, *_: Any) -> Spec:
     return sized((n, m), dtype)
-
-
-def arange(end: Any, dtype: DType | None, *_: Any) -> Spec:
-    return arange_start_step(0, end, 1, dtype)
-
-
-def arange_start(start: Any, end: Any, dtype: DType | None, *_: Any) -> Spec:
-    return arange_start_step(start, end, 1, dtype)
 
 
 def arange_start_step(start: Any, end: Any, step: Any, dtype: DType | None, *_: Any) -> Spec:

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 from adjoint.checks import indexing
 from adjoint.core import dtypes
 from adjoint.core.errors import DependsOnValues, DimensionError, ShapeError, ValueRangeError
-from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, Spec, broadcast, wrap_dim
 
 Indices = Sequence[Spec | None]
@@ -25,10 +24,6 @@ def _depends_on_values(what: str, instead: str) -> NoReturn:
 
 
 # ---- masks ------------------------------------------------------------------------------------
-
-
-def where_scalars(condition: Spec, self: Any, other: Any) -> Spec:
-    return Spec(condition.shape, result_type(self, other))
 
 
 def masked_fill(self: Spec, mask: Spec, value: Any) -> Spec:
@@ -44,10 +39,6 @@ def masked_scatter(self: Spec, mask: Spec, source: Spec) -> Spec:
     indexing.check_mask("masked_scatter", mask)
     indexing.check_same_dtype("masked_scatter", self, source, "source")
     return Spec(broadcast("masked_scatter", self.shape, mask.shape), self.dtype)
-
-
-def masked_scatter_backward(grad_output: Spec, mask: Spec, sizes: Shape) -> Spec:
-    return Spec(tuple(sizes), grad_output.dtype)
 
 
 def masked_select(self: Spec, mask: Spec) -> Spec:
@@ -79,18 +70,8 @@ def gather(self: Spec, dim: int, index: Spec, sparse_grad: bool) -> Spec:
     return Spec(index.shape, self.dtype)
 
 
-def gather_backward(grad: Spec, sizes: Shape, dim: int, index: Spec) -> Spec:
-    return Spec(tuple(sizes), grad.dtype)
-
-
 def scatter_src(self: Spec, dim: int, index: Spec, src: Spec) -> Spec:
     indexing.check_scatter("scatter", self, dim, index, src)
-    return self
-
-
-def scatter_value(self: Spec, dim: int, index: Spec, value: Any) -> Spec:
-    indexing.check_number("scatter", self, value)
-    indexing.check_scatter("scatter", self, dim, index, None)
     return self
 
 
@@ -100,10 +81,6 @@ def scatter_reduce(
     indexing.check_reduce("scatter_reduce", reduce)
     indexing.check_scatter("scatter_reduce", self, dim, index, src)
     return self
-
-
-def scatter_winners(index: Spec, dim: int, size: int) -> Spec:
-    return Spec(index.shape, dtypes.bool_)
 
 
 # ---- one vector of indices --------------------------------------------------------------------
@@ -119,18 +96,9 @@ def index_select(self: Spec, dim: int, index: Spec) -> Spec:
     return Spec((*self.shape[:dim], count, *self.shape[dim + 1 :]), self.dtype)
 
 
-def index_select_backward(grad: Spec, self_sizes: Shape, dim: int, index: Spec) -> Spec:
-    return Spec(tuple(self_sizes), grad.dtype)
-
-
 def index_add(self: Spec, dim: int, index: Spec, source: Spec, alpha: Any) -> Spec:
     indexing.check_number("index_add", self, alpha)
     indexing.check_source("index_add", self, dim, index, source)
-    return self
-
-
-def index_copy(self: Spec, dim: int, index: Spec, source: Spec) -> Spec:
-    indexing.check_source("index_copy", self, dim, index, source)
     return self
 
 
@@ -161,22 +129,12 @@ def index(self: Spec, indices: Indices) -> Spec:
     return Spec(_indexed("index", self.shape, indices).shape, self.dtype)
 
 
-def index_backward(grad: Spec, sizes: Shape, indices: Indices) -> Spec:
-    return Spec(tuple(sizes), grad.dtype)
-
-
 def index_put(self: Spec, indices: Indices, values: Spec, accumulate: bool, *_: Any) -> Spec:
     indexing.check_same_dtype("index_put", self, values, "values")
     indexing.check_index_dtypes("index_put", indices)
     if not any(i is not None and indexing.is_mask(i) for i in indices):
         indexing.check_values("index_put", values, _indexed("index_put", self.shape, indices).shape)
     return self  # with a mask the values' shape can be checked only when it runs
-
-
-def index_winners(indices: Indices, sizes: Shape) -> Spec:
-    lay = _indexed("index_put", tuple(sizes), indices)
-    before = (1,) * len(lay.rest[: lay.place])
-    return Spec((*before, *lay.common, *(1,) * len(lay.rest[lay.place :])), dtypes.bool_)
 
 
 def take(self: Spec, index: Spec) -> Spec:
@@ -206,10 +164,6 @@ def as_strided(self: Spec, size: Shape, stride: Shape, storage_offset: int | Non
 
 def slice_inverse(self: Spec, src: Spec, *_: Any) -> Spec:
     return Spec(src.shape, self.dtype)
-
-
-def backward(grad_output: Spec, input_sizes: Shape, *_: Any) -> Spec:
-    return Spec(tuple(input_sizes), grad_output.dtype)
 
 
 def select_scatter(self: Spec, src: Spec, dim: int, index: int) -> Spec:

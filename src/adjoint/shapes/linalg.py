@@ -8,12 +8,9 @@ from adjoint.checks.linalg import (
     check_dtype,
     check_matrix,
     check_pivots,
-    check_points,
     check_real,
-    check_reflections,
     check_same_dtype,
     check_square,
-    check_tall,
     cross_axis,
     eigenpairs_batch,
     system_shape,
@@ -111,11 +108,6 @@ def slogdet(A: Spec) -> Specs:
     return Spec(batch, A.dtype), Spec(batch, A.dtype.to_real()), A, _pivots(A)
 
 
-def adjugate_tangent(self: Spec, tangent: Spec) -> Spec:
-    """Matrices, with a common batch."""
-    return Spec(broadcast("adjugate", self.shape, tangent.shape), self.dtype)
-
-
 def lu_factor(A: Spec, *_: Any) -> Specs:
     """The packed factors, pivots, info."""
     _matrix("linalg_lu_factor(A)", A)
@@ -209,16 +201,6 @@ def cdist(x1: Spec, x2: Spec, *_: Any) -> Spec:
     return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
 
 
-def euclidean_dist_backward(factor: Spec, x1: Spec, x2: Spec, cdist: Spec) -> Spec:
-    """That of the points, repeated over the batches of the others."""
-    return Spec((*_batches(factor, x1, x2, cdist), *x1.shape[-2:]), x1.dtype)
-
-
-def euclidean_dist_along(tangent: Spec, x1: Spec, x2: Spec, cdist: Spec) -> Spec:
-    """That of the distances, repeated over the batches of the others."""
-    return Spec((*_batches(tangent, x1, x2, cdist), *cdist.shape[-2:]), x1.dtype)
-
-
 def _batches(*matrices: Spec) -> tuple[int, ...]:
     return broadcast("distances: batches", *[m.shape[:-2] for m in matrices])
 
@@ -228,13 +210,6 @@ def cross(self: Spec, other: Spec, dim: int) -> Spec:
     cross_axis(self.shape, other.shape, dim)
     shape = broadcast("linalg_cross(a, b)", self.shape, other.shape)
     return Spec(shape, result_type(self, other))
-
-
-def pdist(self: Spec, p: float) -> Spec:
-    """One distance per pair of rows of one matrix."""
-    check_points(self.shape, self.dtype, p)
-    n = self.shape[0]
-    return Spec((n * (n - 1) // 2,), self.dtype.to_real())
 
 
 def lstsq(self: Spec, b: Spec, rcond: float) -> Specs:
@@ -248,25 +223,9 @@ def lstsq(self: Spec, b: Spec, rcond: float) -> Specs:
     )
 
 
-def pinv_tangent(self: Spec, tangent: Spec, *_: Any) -> Spec:
-    """Transposed matrices, with a common batch."""
-    m, n = self.shape[-2:]
-    batch = broadcast("linalg_pinv", self.shape[:-2], tangent.shape[:-2])
-    return Spec((*batch, n, m), self.dtype)
-
-
 def pairs(self: Spec, *_: Any) -> Spec:
     """One number per pair of elements."""
     return Spec((*self.shape, self.shape[-1]), self.dtype)
-
-
-def householder_product(input: Spec, tau: Spec) -> Spec:
-    """The shape of the packed reflections."""
-    what = "linalg_householder_product(A, tau)"
-    check_same_dtype(what, input.dtype, tau.dtype)
-    check_reflections(what, input.shape, tau.shape)
-    check_tall(what, input.shape)
-    return input
 
 
 def eig_fan(self: Spec, values: Spec, vectors: Spec, closeness: float) -> Specs:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from adjoint.checks import einsum as contraction
 from adjoint.checks import matmul as products
 from adjoint.core.dtypes import DType
 from adjoint.core.promotion import result_type
@@ -94,12 +92,6 @@ def linear(input: Spec, weight: Spec, bias: Spec | None) -> Spec:
     if bias is not None:
         products.check_expands("linear(input, weight, bias)", "bias", bias.shape, shape)
     return Spec(shape, input.dtype)
-
-
-def einsum(equation: str, tensors: Sequence[Spec], path: Sequence[int] | None) -> Spec:
-    """The dimensions that the output of the equation names."""
-    program = contraction.plan_equation(equation, [t.shape for t in tensors], path)
-    return Spec(program.shape, contraction.result_dtype(equation, program, tensors))
 
 
 def grouped_mm(

@@ -49,13 +49,6 @@ def rms_norm_backward(
     return input, Spec(tuple(normalized_shape), (input if weight is None else weight).dtype)
 
 
-def standardized(input: Spec, normalized_shape: Shape, mean: Spec, rstd: Spec) -> Spec:
-    """That of the input, at least in float32."""
-    normalization.check("layer_norm", input, normalized_shape)
-    wide = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
-    return Spec(input.shape, wide)
-
-
 def layer_norm_input_backward(
     grad_out: Spec,
     input: Spec,

@@ -31,8 +31,3 @@ def frexp(self: Spec) -> tuple[Spec, Spec]:
     if not self.dtype.is_floating_point:
         raise DtypeError(f"frexp: got a {self.dtype} tensor; it needs a real floating point dtype.")
     return self, Spec(self.shape, dtypes.int32)
-
-
-def one_boolean(self: Spec) -> Spec:
-    """One boolean for the whole tensor."""
-    return Spec((), dtypes.bool_)

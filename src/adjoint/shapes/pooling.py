@@ -50,34 +50,11 @@ def _backward(what: str, dims: int, grad_output: Spec, self: Spec, *rest: Any) -
     return Spec(self.shape, grad_output.dtype)
 
 
-def max_pool2d_with_indices_backward(*arguments: Any) -> Spec:
-    """As the input."""
-    return _backward("max_pool2d_with_indices_backward", 2, *arguments)
-
-
-def max_pool3d_with_indices_backward(*arguments: Any) -> Spec:
-    """As the input."""
-    return _backward("max_pool3d_with_indices_backward", 3, *arguments)
-
-
 def _unpooled(what: str, dims: int, self: Spec, indices: Spec, output_size: Shape) -> Spec:
     shape = rules.unpooled(what, self.shape, dims, output_size)
     rules.check_index(what, indices.dtype)
     rules.check_like(what, "indices", indices.shape, self.shape)
     return Spec(shape, self.dtype)
-
-
-def max_unpool2d(self: Spec, indices: Spec, output_size: Shape) -> Spec:
-    """Planes of output_size."""
-    return _unpooled("max_unpool2d", 2, self, indices, output_size)
-
-
-def max_unpool3d(
-    self: Spec, indices: Spec, output_size: Shape, stride: Shape, padding: Shape
-) -> Spec:
-    """Volumes of output_size."""
-    rules.check_unpooling("max_unpool3d", stride, padding, 3)
-    return _unpooled("max_unpool3d", 3, self, indices, output_size)
 
 
 # --- averages ------------------------------------------------------------------------------------
@@ -105,11 +82,6 @@ def avg_pool2d(self: Spec, *options: Any) -> Spec:
     return Spec(_averaged("avg_pool2d", 2, self, *options), self.dtype)
 
 
-def avg_pool3d(self: Spec, *options: Any) -> Spec:
-    """An element for each window."""
-    return Spec(_averaged("avg_pool3d", 3, self, *options), self.dtype)
-
-
 def _averaged_backward(what: str, dims: int, grad_output: Spec, self: Spec, *options: Any) -> Spec:
     shape = _averaged(what, dims, self, *options)
     rules.check_like(what, "grad_output", grad_output.shape, shape)
@@ -133,16 +105,6 @@ def _adaptive(what: str, dims: int, self: Spec, output_size: Shape) -> Spec:
     return Spec(shape, self.dtype)
 
 
-def adaptive_avg_pool2d(self: Spec, output_size: Shape) -> Spec:
-    """output_size windows share the plane out."""
-    return _adaptive("adaptive_avg_pool2d", 2, self, output_size)
-
-
-def adaptive_avg_pool3d(self: Spec, output_size: Shape) -> Spec:
-    """output_size windows share the volume out."""
-    return _adaptive("adaptive_avg_pool3d", 3, self, output_size)
-
-
 def _adaptive_backward(what: str, dims: int, grad_output: Spec, self: Spec) -> Spec:
     rules.check_adapted(what, grad_output.shape, self.shape, dims)
     rules.check_numbers(what, grad_output.dtype, integers=False)
@@ -152,11 +114,6 @@ def _adaptive_backward(what: str, dims: int, grad_output: Spec, self: Spec) -> S
 def adaptive_avg_pool2d_backward(grad_output: Spec, self: Spec) -> Spec:
     """As the input."""
     return _adaptive_backward("adaptive_avg_pool2d_backward", 2, grad_output, self)
-
-
-def adaptive_avg_pool3d_backward(grad_output: Spec, self: Spec) -> Spec:
-    """As the input."""
-    return _adaptive_backward("adaptive_avg_pool3d_backward", 3, grad_output, self)
 
 
 # --- the largest of windows that share a dimension out -------------------------------------------
@@ -184,13 +141,3 @@ def _adaptive_max_backward(what: str, dims: int, grad: Spec, self: Spec, indices
     rules.check_like(what, "indices", indices.shape, grad.shape)
     rules.check_index(what, indices.dtype)
     return Spec(self.shape, grad.dtype)
-
-
-def adaptive_max_pool2d_backward(grad_output: Spec, self: Spec, indices: Spec) -> Spec:
-    """As the input."""
-    return _adaptive_max_backward("adaptive_max_pool2d_backward", 2, grad_output, self, indices)
-
-
-def adaptive_max_pool3d_backward(grad_output: Spec, self: Spec, indices: Spec) -> Spec:
-    """As the input."""
-    return _adaptive_max_backward("adaptive_max_pool3d_backward", 3, grad_output, self, indices)

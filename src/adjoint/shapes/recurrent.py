@@ -65,21 +65,3 @@ def rnn_layer_backward(
     """Those of gates, hx and w_hh."""
     recurrent.layer("rnn_backward", 1, output, hx, w_hh, batch_sizes)
     return output, hx, w_hh
-
-
-def fused_lstm_cell(
-    input_gates: Spec, hidden_gates: Spec, cx: Spec, input_bias: Spec | None,
-    hidden_bias: Spec | None,
-) -> tuple[Spec, Spec, Spec]:  # fmt: skip
-    """The state, the cell and the gates."""
-    recurrent.cell("lstm_cell", 4, input_gates, hidden_gates, cx, input_bias, hidden_bias)
-    return cx, cx, input_gates
-
-
-def fused_gru_cell(
-    input_gates: Spec, hidden_gates: Spec, hx: Spec, input_bias: Spec | None,
-    hidden_bias: Spec | None,
-) -> tuple[Spec, Spec]:  # fmt: skip
-    """The state, and five parts."""
-    recurrent.cell("gru_cell", 3, input_gates, hidden_gates, hx, input_bias, hidden_bias)
-    return hx, Spec((hx.shape[0], 5 * hx.shape[1]), hx.dtype)

@@ -33,24 +33,9 @@ def mean(self: Spec, dim: Dims, keepdim: bool, dtype: DType | None) -> Spec:
     return _over("mean", self, dim, keepdim, _inexact("mean", dtype or self.dtype))
 
 
-def other_factors(self: Spec, dim: int | None) -> Spec:
-    """One product for each element."""
-    return self
-
-
 def unreduce(self: Spec, dim: Dims, shape: Shape, keepdim: bool) -> Spec:
     """The shape from before the reduction."""
     return Spec(tuple(shape), self.dtype)
-
-
-def unselect(grad: Spec, dim: int, indices: Spec, sizes: Shape, keepdim: bool) -> Spec:
-    """The shape from before the selection."""
-    return Spec(tuple(sizes), grad.dtype)
-
-
-def tie_weights(self: Spec, result: Spec, dim: Dims, keepdim: bool) -> Spec:
-    """One weight for each element."""
-    return self
 
 
 def select(self: Spec, dim: int, keepdim: bool) -> tuple[Spec, Spec]:
@@ -100,12 +85,6 @@ def moment(self: Spec, dim: Dims, correction: float | None, keepdim: bool) -> Sp
     return _over("var", self, dim, keepdim, _inexact("var", self.dtype).to_real())
 
 
-def moments(self: Spec, dim: Dims, correction: float | None, keepdim: bool) -> tuple[Spec, Spec]:
-    """The variance, which is real, and the mean."""
-    variance = moment(self, dim, correction, keepdim)
-    return variance, Spec(variance.shape, self.dtype)
-
-
 def segment_reduce(
     data: Spec, reduce: str, lengths: Spec | None, indices: Spec | None, offsets: Spec | None,
     axis: int, unsafe: bool, initial: float | None,
@@ -125,22 +104,3 @@ def segment_ids(lengths: Spec | None, offsets: Spec | None, axis: int, shape: Sh
     """One number for each row of the data flattened up to `axis`."""
     axis = wrap_dim("segment_reduce", axis, len(shape))
     return Spec((math.prod(shape[: axis + 1]),), dtypes.int64)
-
-
-def length_backward(grad: Spec, self: Spec, result: Spec, dim: Dims, keepdim: bool) -> Spec:
-    """That of the numbers whose length it was."""
-    return self
-
-
-def direction(self: Spec, dim: Dims, eps: float) -> Spec:
-    """That of the vectors."""
-    if not self.dtype.is_floating_point:
-        raise DtypeError(f"_direction: needs real floating point vectors, got {self.dtype}.")
-    return self
-
-
-def exp_shares(self: Spec, top: Spec, dim: Dims, keepdim: bool) -> Spec:
-    """That of the exponents; whole numbers become the default float."""
-    if self.dtype.is_differentiable:
-        return self
-    return Spec(self.shape, dtypes.DEFAULT.dtype)

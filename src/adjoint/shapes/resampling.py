@@ -64,20 +64,3 @@ def grid_sample_grid_backward(
     """The shape of the grid."""
     resampling.check_floating("grid_sampler_backward", grad_output.dtype, input.dtype, grid.dtype)
     return Spec(grid.shape, grid.dtype)
-
-
-def pixel_shuffle(self: Spec, upscale_factor: int) -> Spec:
-    """Fewer channels of larger images."""
-    moves = resampling.pixel_shuffle(self.shape, upscale_factor)
-    return Spec(resampling.shape_after(moves), self.dtype)
-
-
-def pixel_unshuffle(self: Spec, downscale_factor: int) -> Spec:
-    """More channels of smaller images."""
-    moves = resampling.pixel_unshuffle(self.shape, downscale_factor)
-    return Spec(resampling.shape_after(moves), self.dtype)
-
-
-def channel_shuffle(self: Spec, groups: int) -> Spec:
-    """The same shape."""
-    return Spec(resampling.shape_after(resampling.channel_shuffle(self.shape, groups)), self.dtype)

@@ -25,12 +25,6 @@ def cumprod(self: Spec, dim: int, dtype: DType | None) -> Spec:
     return _accumulated("cumprod", self, dim, dtype)
 
 
-def same(self: Spec, dim: int) -> Spec:
-    """Nothing changes."""
-    wrap_dim("_reverse_cumsum", dim, self.ndim)
-    return self
-
-
 def logcumsumexp(self: Spec, dim: int) -> Spec:
     """Integers and booleans become the default float."""
     wrap_dim("logcumsumexp", dim, self.ndim)
@@ -42,12 +36,6 @@ def running_extremum(self: Spec, dim: int) -> tuple[Spec, Spec]:
     check_ordered("cummax", self.dtype)
     wrap_dim("cummax", dim, self.ndim)
     return self, Spec(self.shape, dtypes.int64)
-
-
-def shift(self: Spec, dim: int, by: int, fill: float) -> Spec:
-    """The same."""
-    wrap_dim("_shift", dim, self.ndim)
-    return self
 
 
 def linear_recurrence(a: Spec, b: Spec, dim: int, reverse: bool) -> Spec:

@@ -115,43 +115,10 @@ def cat(tensors: Sequence[Spec], dim: int) -> Spec:
     return Spec(layout.cat_shape("cat", [x.shape for x in tensors], dim)[0], result_type(*tensors))
 
 
-def stack(tensors: Sequence[Spec], dim: int) -> Spec:
-    """A new dimension."""
-    shape, _ = layout.stack_shape("stack", [x.shape for x in tensors], dim)
-    return Spec(shape, result_type(*tensors))
-
-
-def block_diag(tensors: Sequence[Spec]) -> Spec:
-    """Rows and columns add up."""
-    if not tensors:
-        return Spec((1, 0), dtypes.DEFAULT.dtype)
-    shape, _ = layout.block_diag_shape("block_diag", [x.shape for x in tensors])
-    return Spec(shape, result_type(*tensors))
-
-
-def repeat(self: Spec, repeats: Shape) -> Spec:
-    """Each size times its repeats."""
-    return Spec(layout.repeated("repeat", self.shape, repeats)[1], self.dtype)
-
-
 def flip(self: Spec, dims: Shape) -> Spec:
     """Like `self`."""
     layout.distinct("flip", dims, self.ndim)
     return self
-
-
-def rot90(self: Spec, k: int, dims: Shape) -> Spec:
-    """Two sizes change places if `k` is odd."""
-    if self.ndim < 2 or len(dims) != 2:
-        raise ShapeError(
-            "rot90: needs at least 2 dimensions and two dims, "
-            f"got {show(self.shape)} and dims={dims}."
-        )
-    first, second = layout.distinct("rot90", dims, self.ndim)
-    shape = list(self.shape)
-    if k % 2:
-        shape[first], shape[second] = shape[second], shape[first]
-    return Spec(tuple(shape), self.dtype)
 
 
 def triangle(self: Spec, diagonal: int) -> Spec:
@@ -159,12 +126,6 @@ def triangle(self: Spec, diagonal: int) -> Spec:
     if self.ndim < 2:
         raise ShapeError(f"tril and triu need at least 2 dimensions, got {self.ndim}.")
     return self
-
-
-def diag_embed(self: Spec, offset: int, dim1: int, dim2: int) -> Spec:
-    """Two dimensions in place of the last one."""
-    shape, _, _ = layout.diag_embed_shape("diag_embed", self.shape, offset, dim1, dim2)
-    return Spec(shape, self.dtype)
 
 
 def unfold(self: Spec, dimension: int, size: int, step: int) -> Spec:

@@ -33,11 +33,6 @@ def sort(self: Spec, dim: int, descending: bool) -> tuple[Spec, Spec]:
     return self, Spec(self.shape, dtypes.int64)
 
 
-def sort_stable(self: Spec, stable: bool | None, dim: int, descending: bool) -> tuple[Spec, Spec]:
-    """Values, and int64 indices."""
-    return sort(self, dim, descending)
-
-
 def topk(self: Spec, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Spec, Spec]:
     """k values and indices along `dim`."""
     check_ordered("topk", self.dtype)
@@ -80,18 +75,6 @@ def distinct(self: Spec, dim: int | None, consecutive: bool) -> NoReturn:
     _depends_on_values("unique", "the size is the number of distinct values", "use sort")
 
 
-def unique2(self: Spec, sorted: bool, return_inverse: bool, return_counts: bool) -> NoReturn:
-    """Unknown without data."""
-    distinct(self, None, False)
-
-
-def unique_consecutive(
-    self: Spec, return_inverse: bool, return_counts: bool, dim: int | None
-) -> NoReturn:
-    """Unknown without data."""
-    distinct(self, dim, True)
-
-
 def bincount(self: Spec, weights: Spec | None, minlength: int) -> NoReturn:
     """Unknown without data."""
     check_bincount(self.shape, self.dtype, None if weights is None else weights.shape, minlength)
@@ -109,11 +92,6 @@ def searchsorted(
     order = None if sorter is None else (sorter.shape, sorter.dtype)
     check_search(sorted_sequence.shape, self.shape, order)
     return Spec(self.shape, dtypes.int32 if out_int32 else dtypes.int64)
-
-
-def isin(elements: Spec, test_elements: Spec, assume_unique: bool, invert: bool) -> Spec:
-    """bool."""
-    return Spec(elements.shape, dtypes.bool_)
 
 
 def histc(self: Spec, bins: int, min: float, max: float) -> Spec:

@@ -25,7 +25,6 @@ class Rewriter:
         self.replaced: dict[Value, Any] = {}
         self.node: Node | None = None
         self.changes = 0
-        self.types = typing.Types()
 
     def run(self, rule: Rule) -> Graph:
         """Walk and replace values everywhere.
@@ -57,7 +56,7 @@ class Rewriter:
         stem, _, overload = name.partition(".")
         op = operator(stem, "" if overload == "default" else overload)
         full = args + tuple(a.default for a in op.schema.arguments[len(args) :])
-        _, types = self.types.of(op, full)
+        _, types = typing.known_types(op, full)
         return self.put(op, full, types).outputs[0]
 
     def constant(self, tensor: Any) -> Value:

@@ -225,6 +225,7 @@ class Sampler:
 
     function: Callable[[Make], Iterator[Sample]]
     reference: Callable[..., Any] | None  # arrays in, arrays out: the value by other means
+    real: bool  # whether it has no samples of complex numbers
 
 
 _SAMPLERS: dict[str, list[Sampler]] = {}
@@ -233,17 +234,18 @@ SamplerFunction = Callable[[Any], Iterator[Sample]]
 
 
 def sampler(
-    *operators: str, reference: Callable[..., Any] | None = None
+    *operators: str, reference: Callable[..., Any] | None = None, real: bool = False
 ) -> Callable[[SamplerFunction], SamplerFunction]:
     """Register a function that yields samples for `operators` ("sum.dim_IntList", "mm").
 
     `reference` computes the value from NumPy arrays, with the arguments of the operator; give it
-    only where it is independent of the operator's own kernel.
+    only where it is independent of the operator's own kernel. `real=True` says that the operators
+    take no complex numbers.
     """
 
     def register(function: SamplerFunction) -> SamplerFunction:
         for name in operators:
-            _SAMPLERS.setdefault(_full_name(name), []).append(Sampler(function, reference))
+            _SAMPLERS.setdefault(_full_name(name), []).append(Sampler(function, reference, real))
         return function
 
     return register
@@ -285,6 +287,8 @@ def for_row(
     if row.maps or (row.archetype.promotes and not row.schema.mutates):
         found += [(sample, known) for sample in _run(made(row, make, Sample), make)]
     for entry in samplers_of(row):
+        if entry.real and dtype.is_complex:
+            continue
         found += [(s, entry.reference or known) for s in _run(entry.function(make), make)]
     if not found and row.family in FAMILIES:
         found += derived.samples(row, make, Sample, lambda other: for_row(other, dtype, seed))

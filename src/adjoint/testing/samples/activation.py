@@ -12,49 +12,37 @@ INFINITY = float("inf")
 FAR = [-1e4, -40.0, -7.5, -0.25, 0.25, 7.5, 40.0, 1e4]
 
 
-@sampler("silu", "mish", "gelu", "softplus", "elu", "celu")
+@sampler("silu", "mish", "gelu", "softplus", "elu", "celu", real=True)
 def far_out(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make.like(FAR), name="far out", kink=True)
 
 
-@sampler("silu_backward", "mish_backward", "gelu_backward")
+@sampler("silu_backward", "mish_backward", "gelu_backward", real=True)
 def far_out_backward(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(8), make.like(FAR), name="far out", kink=True)
 
 
-@sampler("gelu")
+@sampler("gelu", real=True)
 def approximate_gelu(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), approximate="tanh", name="tanh")
     yield Sample(make.like(FAR), approximate="tanh", name="tanh far out", kink=True)
 
 
-@sampler("gelu_backward")
+@sampler("gelu_backward", real=True)
 def approximate_gelu_backward(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make(2, 3), approximate="tanh", name="tanh")
     yield Sample(make(8), make.like(FAR), approximate="tanh", name="tanh far out", kink=True)
 
 
-@sampler("softplus")
+@sampler("softplus", real=True)
 def softplus_limits(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(3), 2.0, 0.5, name="low threshold")
     yield Sample(make.like(FAR), 1, 1e9, name="no threshold", kink=True)
     yield Sample(make(3), -1.5, 20, name="negative beta")
 
 
-@sampler("log_sigmoid_forward", "log_sigmoid")
+@sampler("log_sigmoid_forward", "log_sigmoid", real=True)
 def log_sigmoids(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), name="plain")
     yield Sample(make(), name="0-d")
     yield Sample(make(0, 2), name="empty")
@@ -62,42 +50,32 @@ def log_sigmoids(make: Make) -> Samples:
     yield Sample(make.like(FAR), name="far out", kink=True)
 
 
-@sampler("log_sigmoid_backward")
+@sampler("log_sigmoid_backward", real=True)
 def log_sigmoid_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make(2, 3), make.positive(2, 3).detach(), name="plain")
 
 
-@sampler("elu_backward")
+@sampler("elu_backward", real=True)
 def elu_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(5), 1.5, 2.0, 0.7, False, make(5), name="of the input")
     yield Sample(make(5), 1.5, 2.0, 0.7, True, make.unit(5), name="of the result")
     yield Sample(make(8), 1.0, 1.0, 1.0, False, make.like(FAR), name="far out", kink=True)
 
 
-@sampler("hardsigmoid", "hardswish")
+@sampler("hardsigmoid", "hardswish", real=True)
 def pieces(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make.like([-5.0, -2.5, 0.5, 2.5, 5.0, 7.0]), name="every piece")
     yield Sample(make.like([-3.0, 0.0, 3.0, 6.0]), name="kinks", kink=True)
 
 
-@sampler("hardsigmoid_backward", "hardswish_backward")
+@sampler("hardsigmoid_backward", "hardswish_backward", real=True)
 def pieces_backward(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(5), make.like([-5.0, -2.5, 0.5, 2.5, 5.0]), name="every piece")
     yield Sample(make(3), make.like([-3.0, 0.0, 3.0]), name="kinks", kink=True)
 
 
-@sampler("prelu")
+@sampler("prelu", real=True)
 def prelus(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3, 4), make.positive(3), name="channels")
     yield Sample(make(2, 3), make.positive(1), name="one weight")
     yield Sample(make(4), make.positive(), name="vector")
@@ -105,33 +83,25 @@ def prelus(make: Make) -> Samples:
     yield Sample(make(0, 3), make.positive(3), name="empty")
 
 
-@sampler("_prelu_kernel_backward")
+@sampler("_prelu_kernel_backward", real=True)
 def prelu_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make(2, 3), make.positive(3), name="plain")
 
 
-@sampler("rrelu")
+@sampler("rrelu", real=True)
 def random_slopes(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), name="evaluating")
     yield Sample(make(4, 5), 0.1, 0.4, True, name="training")
 
 
-@sampler("rrelu_with_noise", "rrelu_with_noise_functional")
+@sampler("rrelu_with_noise", "rrelu_with_noise_functional", real=True)
 def random_slopes_with_noise(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make(2, 3).detach(), name="evaluating")
     yield Sample(make(2, 3), make(2, 3).detach(), 0.1, 0.4, True, name="training")
 
 
-@sampler("rrelu_with_noise_backward")
+@sampler("rrelu_with_noise_backward", real=True)
 def random_slopes_backward(make: Make) -> Samples:
-    if make.is_complex:
-        return
     noise = make.probability(2, 3).detach()
     yield Sample(make(2, 3), make(2, 3), noise, 0.1, 0.4, True, False, name="training")
     noise = make.probability(2, 3).detach()
@@ -158,10 +128,8 @@ def gates_forward(make: Make) -> Samples:
     yield Sample(make(2, 2), make(2, 4), make(2, 4), -1, name="rows")
 
 
-@sampler("softmax.int", "log_softmax.int", "_safe_softmax")
+@sampler("softmax.int", "log_softmax.int", "_safe_softmax", real=True)
 def softmaxes(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), 1, name="rows")
     yield Sample(make(4, 3).t(), -2, name="transposed")
     yield Sample(make(), 0, name="0-d")
@@ -169,10 +137,8 @@ def softmaxes(make: Make) -> Samples:
     yield Sample(make.like([[1e4, -1e4, 0.0], [5.0, 5.0, 5.0]]), 1, name="far apart")
 
 
-@sampler("_softmax", "_log_softmax")
+@sampler("_softmax", "_log_softmax", real=True)
 def plain_softmaxes(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), 1, False, name="rows")
     yield Sample(make(2, 3, 2), 1, False, name="middle")
     yield Sample(make(3, 1), -1, False, name="of one")
@@ -183,63 +149,49 @@ def plain_softmaxes(make: Make) -> Samples:
     yield Sample(make.like([[1e4, -1e4, 0.0], [5.0, 5.0, 5.0]]), 1, False, name="far apart")
 
 
-@sampler("_softmax")
+@sampler("_softmax", real=True)
 def impossible_elements(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make.like([[1.0, -INFINITY, 0.5]]), 1, False, name="with -inf", kink=True)
 
 
-@sampler("_safe_softmax")
+@sampler("_safe_softmax", real=True)
 def nothing_left(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rows = [[-INFINITY] * 3, [1.0, -INFINITY, 0.5]]
     yield Sample(make.like(rows), 1, name="nothing left", kink=True)
 
 
-@sampler("_softmax_backward_data")
+@sampler("_softmax_backward_data", real=True)
 def softmax_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make.probability(2, 3), 1, make.dtype, name="rows")
     yield Sample(make(3, 2), make.probability(3, 2), 0, make.dtype, name="columns")
     yield Sample(make(), make.probability(), 0, make.dtype, name="0-d")
 
 
-@sampler("_log_softmax_backward_data")
+@sampler("_log_softmax_backward_data", real=True)
 def log_softmax_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make(2, 3), 1, make.dtype, name="rows")
     yield Sample(make(3, 2), make(3, 2), 0, make.dtype, name="columns")
     yield Sample(make(), make(), 0, make.dtype, name="0-d")
 
 
-@sampler("_softmax_gradient")
+@sampler("_softmax_gradient", real=True)
 def softmax_gradients(make: Make) -> Samples:
     """Results are shares, none above 1/2: the gradient of such a one is taken from the others."""
-    if make.is_complex:
-        return
     for shape, dim in (((2, 3), 1), ((3, 2), 0)):
         shares = ad.softmax(0.05 * make(*shape).detach(), dim)
         yield Sample(make(*shape), make.like(shares.tolist()), dim, make.dtype, name=f"along {dim}")
 
 
-@sampler("_log_softmax_gradient")
+@sampler("_log_softmax_gradient", real=True)
 def log_softmax_gradients(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for shape, dim in (((2, 3), 1), ((3, 2), 0)):
         x = make.like((0.05 * make(*shape).detach()).tolist())
         shares = make.like(ad.log_softmax(x.detach(), dim).tolist())
         yield Sample(make(*shape), x, shares, dim, make.dtype, name=f"along {dim}")
 
 
-@sampler("_masked_softmax")
+@sampler("_masked_softmax", real=True)
 def masked(make: Make) -> Samples:
-    if make.is_complex:
-        return
     mask = ad.tensor([[False, True, False], [False, False, True]])
     yield Sample(make(2, 3), mask, 1, name="rows")
     yield Sample(make(2, 3), mask, name="last")
@@ -248,9 +200,7 @@ def masked(make: Make) -> Samples:
     yield Sample(make(2, 1, 2, 2), square, 3, 1, name="padding mask")
 
 
-@sampler("_masked_softmax_backward")
+@sampler("_masked_softmax_backward", real=True)
 def masked_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     mask = ad.tensor([[False, True, False], [False, False, True]])
     yield Sample(make(2, 3), make.probability(2, 3), mask, 1, name="rows")

@@ -25,10 +25,8 @@ def hidden_row(rows: int, columns: int) -> ad.Tensor:
     return ad.from_numpy(mask)
 
 
-@sampler("scaled_dot_product_attention", reference=scaled)
+@sampler("scaled_dot_product_attention", reference=scaled, real=True)
 def attentions(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 2, 3, 2), make(2, 2, 4, 2), make(2, 2, 4, 3), name="heads")
     yield Sample(make(3, 2), make(4, 2), make(4, 2), name="matrices")
     yield Sample(make(2, 3, 2), make(2, 4, 2), make(2, 4, 2), hidden_row(3, 4), name="hidden row")
@@ -49,10 +47,8 @@ def attentions(make: Make) -> Samples:
     yield Sample(make(0, 3, 2), make(0, 3, 2), make(0, 3, 2), name="no samples")
 
 
-@sampler("scaled_dot_product_attention")
+@sampler("scaled_dot_product_attention", real=True)
 def dropped(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(3, 2), make(4, 2), make(4, 2), None, 0.4, name="dropout")
     yield Sample(
         make(4, 2, 2), make(2, 3, 2), make(2, 3, 2), None, 0.4, enable_gqa=True,
@@ -60,19 +56,15 @@ def dropped(make: Make) -> Samples:
     )  # fmt: skip
 
 
-@sampler("_scaled_dot_product_attention_math", reference=scaled)
+@sampler("_scaled_dot_product_attention_math", reference=scaled, real=True)
 def maths(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3, 2), make(2, 4, 2), make(2, 4, 3), name="heads")
     yield Sample(make(3, 2), make(4, 2), make(4, 2), hidden_row(3, 4), name="hidden row")
     yield Sample(make(2, 3, 2), make(1, 3, 2), make(1, 3, 2), enable_gqa=True, name="groups")
 
 
-@sampler("_scaled_dot_product_attention_math")
+@sampler("_scaled_dot_product_attention_math", real=True)
 def dropped_maths(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(
         make(3, 2), make(4, 2), make(4, 2), None, 0.5, False, make.bool(3, 4), name="given mask"
     )
@@ -91,10 +83,8 @@ def integers(*values: int) -> ad.Tensor:
     return ad.from_numpy(np.array(values, np.int64))
 
 
-@sampler("_attention")
+@sampler("_attention", real=True)
 def blocks(make: Make) -> Samples:
-    if make.is_complex:
-        return
     none = (None, None, None, None)
     yield Sample(make(2, 3, 2), make(2, 4, 2), make(2, 4, 3), *none, 0.0, 0.7, name="plain")
     yield Sample(
@@ -113,10 +103,8 @@ def blocks(make: Make) -> Samples:
 
 # Differences keep the output and logsumexp and move the operands alone, while the derivative goes
 # through them: so they are not compared here, but for `_attention`, to second order.
-@sampler("_attention_backward")
+@sampler("_attention_backward", real=True)
 def block_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for given in blocks(make):
         output, sums = ad.ops._attention(
             *[a.detach() if isinstance(a, ad.Tensor) else a for a in given.args]
@@ -141,65 +129,51 @@ BIASED = placed("attn_mask", "compute_log_sumexp", "dropout_p", "is_causal")
 UNBIASED = placed("dropout_p", "is_causal")
 
 
-@sampler("_scaled_dot_product_flash_attention_for_cpu", reference=UNBIASED)
+@sampler("_scaled_dot_product_flash_attention_for_cpu", reference=UNBIASED, real=True)
 def flash_for_cpus(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*four(make), name="plain")
     yield Sample(*four(make), 0.0, True, scale=0.4, name="causal")
     mask = make(3, 4).detach()
     yield Sample(*four(make), 0.0, False, attn_mask=mask, name="mask")
 
 
-@sampler("_scaled_dot_product_flash_attention", reference=UNBIASED)
+@sampler("_scaled_dot_product_flash_attention", reference=UNBIASED, real=True)
 def flashes(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*four(make), name="plain")
     yield Sample(*four(make), 0.0, True, scale=0.4, name="causal")
 
 
-@sampler("_scaled_dot_product_flash_attention")
+@sampler("_scaled_dot_product_flash_attention", real=True)
 def flash_dropouts(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*four(make), 0.4, True, True, name="causal dropout")
 
 
-@sampler("_scaled_dot_product_efficient_attention", reference=BIASED)
+@sampler("_scaled_dot_product_efficient_attention", reference=BIASED, real=True)
 def efficients(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*four(make), None, True, name="plain")
     yield Sample(*four(make), make(3, 4), True, 0.0, True, name="bias")
 
 
-@sampler("_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention")
+@sampler(
+    "_scaled_dot_product_efficient_attention", "_scaled_dot_product_cudnn_attention", real=True
+)
 def efficient_dropouts(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*four(make), make(1, 2, 3, 4), False, 0.4, name="dropout")
 
 
-@sampler("_scaled_dot_product_cudnn_attention", reference=BIASED)
+@sampler("_scaled_dot_product_cudnn_attention", reference=BIASED, real=True)
 def cudnns(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*four(make), make(3, 4), True, 0.0, True, name="bias")
 
 
-@sampler("_scaled_dot_product_fused_attention_overrideable", reference=scaled)
+@sampler("_scaled_dot_product_fused_attention_overrideable", reference=scaled, real=True)
 def overrideables(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*four(make), name="plain")
     yield Sample(*four(make), make(3, 4), 0.0, True, name="bias")
 
 
-@sampler("_scaled_dot_product_fused_attention_overrideable")
+@sampler("_scaled_dot_product_fused_attention_overrideable", real=True)
 def overrideable_dropouts(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*four(make), make(3, 4), 0.4, True, name="bias and dropout")
 
 
@@ -283,10 +257,8 @@ def packed(make: Make) -> tuple[Any, ...]:
     return make(4, 2, 2), make(5, 2, 2), make(5, 2, 2), *offsets
 
 
-@sampler("_flash_attention_forward")
+@sampler("_flash_attention_forward", real=True)
 def flash_sequences(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*sequences(make), None, None, 3, 4, 0.0, False, False, name="plain")
     yield Sample(*packed(make), 3, 3, 0.4, True, False, name="packed")
     yield Sample(
@@ -304,10 +276,8 @@ def flash_sequences(make: Make) -> Samples:
     )  # fmt: skip
 
 
-@sampler("_efficient_attention_forward")
+@sampler("_efficient_attention_forward", real=True)
 def efficient_sequences(make: Make) -> Samples:
-    if make.is_complex:
-        return
     none = (None, None, None, None)
     yield Sample(*sequences(make), make(2, 2, 3, 4), *none, 0.0, 0, True, name="bias")
     yield Sample(*sequences(make), None, *none, 0.4, 2, name="lower right", window_size=2)
@@ -316,10 +286,8 @@ def efficient_sequences(make: Make) -> Samples:
     yield Sample(*together, None, starts, places, 3, 3, 0.0, 1, True, name="packed")
 
 
-@sampler("_cudnn_attention_forward")
+@sampler("_cudnn_attention_forward", real=True)
 def cudnn_sequences(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*four(make), make(3, 4), None, None, 3, 4, True, name="bias")
     query, key, value, starts, places = packed(make)
     yield Sample(query, key, value, None, starts, places, 3, 3, True, 0.4, True, name="packed")
@@ -329,10 +297,8 @@ def fixed(tensors: Any) -> Any:
     return [t.detach() if isinstance(t, ad.Tensor) else t for t in tensors]
 
 
-@sampler("_flash_attention_backward")
+@sampler("_flash_attention_backward", real=True)
 def flash_sequence_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for name, given, p in (
         ("plain", (*sequences(make), None, None, 3, 4), 0.0),
         ("packed", (*packed(make), 3, 3), 0.4),
@@ -347,10 +313,8 @@ def flash_sequence_backwards(make: Make) -> Samples:
         )  # fmt: skip
 
 
-@sampler("_efficient_attention_backward")
+@sampler("_efficient_attention_backward", real=True)
 def efficient_sequence_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     query, key, value, starts, places = packed(make)
     together = [x.unsqueeze(0) for x in (query, key, value)]
     for name, tensors, bias, offsets, kind in (
@@ -370,17 +334,13 @@ def efficient_sequence_backwards(make: Make) -> Samples:
 # --- layers ---------------------------------------------------------------------------------------
 
 
-@sampler("_transform_bias_rescale_qkv")
+@sampler("_transform_bias_rescale_qkv", real=True)
 def rescaled(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3, 12), make(12), 2, name="two heads")
 
 
-@sampler("_native_multi_head_attention")
+@sampler("_native_multi_head_attention", real=True)
 def layers(make: Make) -> Samples:
-    if make.is_complex:
-        return
 
     def layer() -> Any:
         return 4, 2, make(12, 4), make(12), make(4, 4), make(4)

@@ -10,10 +10,8 @@ from adjoint.testing.samples import Make, Sample, sampler
 Samples = Iterator[Sample]
 
 
-@sampler("dropout", "alpha_dropout", "native_dropout", "dropout_", "alpha_dropout_")
+@sampler("dropout", "alpha_dropout", "native_dropout", "dropout_", "alpha_dropout_", real=True)
 def elements(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(3, 4), 0.5, True, name="training")
     yield Sample(make(3, 4), 0.5, False, name="evaluating")
     yield Sample(make(3, 4), 0.0, True, name="nothing dropped")
@@ -22,20 +20,22 @@ def elements(make: Make) -> Samples:
     yield Sample(make(0, 2), 0.3, True, name="empty")
 
 
-@sampler("feature_dropout", "feature_alpha_dropout", "feature_dropout_", "feature_alpha_dropout_")
+@sampler(
+    "feature_dropout",
+    "feature_alpha_dropout",
+    "feature_dropout_",
+    "feature_alpha_dropout_",
+    real=True,
+)
 def channels(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3, 4), 0.5, True, name="training")
     yield Sample(make(2, 3), 0.5, True, name="two dimensions")
     yield Sample(make(2, 3, 4), 0.5, False, name="evaluating")
     yield Sample(make(2, 3, 2), 1.0, True, name="all dropped")
 
 
-@sampler("_fused_dropout")
+@sampler("_fused_dropout", real=True)
 def fused(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(3, 4), 0.6, name="plain")
 
 

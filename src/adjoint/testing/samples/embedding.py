@@ -54,10 +54,8 @@ INDICES = [1, 2, 4, 1, 2, 0]
 OFFSETS = [0, 2, 2, 5]
 
 
-@sampler("_embedding_bag", "_embedding_bag_forward_only")
+@sampler("_embedding_bag", "_embedding_bag_forward_only", real=True)
 def bags(make: Make) -> Samples:
-    if make.is_complex:
-        return
     given = ad.tensor(INDICES), ad.tensor(OFFSETS)
     for mode, name in enumerate(("sum", "mean", "max")):
         yield Sample(make.distinct(5, 3), *given, False, mode, name=name)
@@ -70,10 +68,8 @@ def bags(make: Make) -> Samples:
         yield Sample(make(5, 3), none, ad.tensor([0, 0]), False, mode, name=f"{name} empty")
 
 
-@sampler("_embedding_bag")
+@sampler("_embedding_bag", real=True)
 def padded_bags(make: Make) -> Samples:
-    if make.is_complex:
-        return
     given = ad.tensor(INDICES), ad.tensor(OFFSETS)
     for mode, name in enumerate(("sum", "mean", "max")):
         yield Sample(
@@ -81,19 +77,15 @@ def padded_bags(make: Make) -> Samples:
         )
 
 
-@sampler("embedding_bag.padding_idx")
+@sampler("embedding_bag.padding_idx", real=True)
 def bags_with_padding(make: Make) -> Samples:
-    if make.is_complex:
-        return
     given = ad.tensor(INDICES), ad.tensor(OFFSETS)
     for padding in (None, 2, -3):
         yield Sample(make(5, 3), *given, False, 1, False, None, False, padding, name=f"{padding}")
 
 
-@sampler("_embedding_bag_dense_backward")
+@sampler("_embedding_bag_dense_backward", real=True)
 def bag_dense_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     found = ad.tensor([0, 0, 2, 2, 2, 3]), ad.tensor([2, 0, 3, 1])
     largest = ad.tensor([[1, 2], [0, 0], [4, 1], [0, 0]])
     for mode, name in enumerate(("sum", "mean", "max")):
@@ -103,10 +95,8 @@ def bag_dense_backwards(make: Make) -> Samples:
     yield Sample(make(4, 2), ad.tensor(INDICES), *found, *rest, name="weighted")
 
 
-@sampler("_embedding_bag_backward")
+@sampler("_embedding_bag_backward", real=True)
 def bag_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     given = ad.tensor(INDICES), ad.tensor(OFFSETS)
     none = ad.zeros(0, dtype=ad.int64)
     for mode, name in ((0, "sum"), (1, "mean")):
@@ -114,10 +104,8 @@ def bag_backwards(make: Make) -> Samples:
         yield Sample(make(4, 2), *given, *rest, name=name)
 
 
-@sampler("_embedding_bag_sparse_backward")
+@sampler("_embedding_bag_sparse_backward", real=True)
 def bag_sparse_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     given = ad.tensor(INDICES), ad.tensor(OFFSETS)
     none = ad.zeros(0, dtype=ad.int64)
     for mode, name in ((0, "sum"), (1, "mean")):
@@ -125,9 +113,7 @@ def bag_sparse_backwards(make: Make) -> Samples:
         yield Sample(make(4, 2), *given, *rest, name=name)
 
 
-@sampler("_embedding_bag_per_sample_weights_backward")
+@sampler("_embedding_bag_per_sample_weights_backward", real=True)
 def bag_weight_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     given = ad.tensor(INDICES), ad.tensor(OFFSETS), ad.tensor([0, 0, 2, 2, 2, 3])
     yield Sample(make(4, 2), make(5, 2), *given, 0, 2, name="padded")

@@ -79,19 +79,15 @@ def bases(make: Any) -> Samples:
 
 
 # Fans do not depend on the matrix, which only receives their derivative: differences see nothing.
-@sampler("_linalg_eigh_fan")
+@sampler("_linalg_eigh_fan", real=True)
 def fans_of_eigenvalues(make: Any) -> Samples:
-    if make.is_complex:
-        return
     for name, A in (("plain", make.hermitian(3, 3)), ("batch", make.hermitian(2, 2, 2))):
         w, V = ops.linalg_eigh(A.detach())
         yield Sample(_for_all(A), "L", True, w, V, 0.01, name=name, kink=True)
 
 
-@sampler("_linalg_svd_fan")
+@sampler("_linalg_svd_fan", real=True)
 def fans_of_singular_values(make: Any) -> Samples:
-    if make.is_complex:
-        return
     for name, A in (("square", make.invertible(3, 3)), ("tall", make.invertible(4, 2))):
         U, S, Vh = ops.linalg_svd(A.detach(), False)
         yield Sample(_for_all(A), False, True, None, U, S, Vh, 0.01, name=name, kink=True)
@@ -251,10 +247,8 @@ def vandermonde_flipped(make: Any) -> Samples:
 # ---- distances --------------------------------------------------------------------------------
 
 
-@sampler("cdist", "_cdist_forward")
+@sampler("cdist", "_cdist_forward", real=True)
 def distances(make: Any) -> Samples:
-    if make.is_complex:
-        return
     for p in (2.0, 1.0, 3.0, 1.5, math.inf):
         yield Sample(make.distinct(3, 2), make.unit(2, 2), p, None, name=f"p {p}")
     yield Sample(make.unit(2, 2, 3), make.unit(3, 3), 2.0, None, name="broadcast")
@@ -265,19 +259,15 @@ def distances(make: Any) -> Samples:
     )
 
 
-@sampler("_pdist_forward")
+@sampler("_pdist_forward", real=True)
 def pair_distances(make: Any) -> Samples:
-    if make.is_complex:
-        return
     for p in (2.0, 1.0, 2.5, math.inf):
         yield Sample(make.distinct(4, 2), p, name=f"p {p}")
     yield Sample(make(1, 2), 2.0, name="one point")
 
 
-@sampler("_euclidean_dist_backward")
+@sampler("_euclidean_dist_backward", real=True)
 def gradients_of_euclidean_distances(make: Any) -> Samples:
-    if make.is_complex:
-        return
     x, y = make(3, 2), make(4, 2)
     yield Sample(make(3, 4), x, y, make(3, 4).abs() + 1, name="plain")
     yield Sample(make(2, 3, 4), x, make(2, 4, 2), make(2, 3, 4).abs() + 1, name="batches")
@@ -287,10 +277,8 @@ def gradients_of_euclidean_distances(make: Any) -> Samples:
     yield Sample(make(3, 4), near, y, make(3, 4).abs() * 2.0**-14 + 2.0**-14, name="near")
 
 
-@sampler("_euclidean_dist_along")
+@sampler("_euclidean_dist_along", real=True)
 def tangents_of_euclidean_distances(make: Any) -> Samples:
-    if make.is_complex:
-        return
     x, y = make(3, 2), make(4, 2)
     yield Sample(make(3, 2), x, y, make(3, 4).abs() + 1, name="plain")
     yield Sample(make(3, 2), x, make(2, 4, 2), make(2, 3, 4).abs() + 1, name="batches")
@@ -298,10 +286,8 @@ def tangents_of_euclidean_distances(make: Any) -> Samples:
     yield Sample(make(3, 2), x, y, make.like(np.zeros((3, 4))), name="coinciding", kink=True)
 
 
-@sampler("_cdist_backward")
+@sampler("_cdist_backward", real=True)
 def distance_gradients(make: Any) -> Samples:
-    if make.is_complex:
-        return
     for p in (2.0, 3.0):
         x1, x2 = make.distinct(3, 2), make.unit(2, 2)
         distance = np.array(
@@ -316,10 +302,8 @@ def row_distances(make: Any) -> Samples:
     yield Sample(make(2, 2), make(2), 3.0, 1e-6, True, name="broadcast")
 
 
-@sampler("cosine_similarity")
+@sampler("cosine_similarity", real=True)
 def angles(make: Any) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(3, 2), make(3, 2), name="rows")
     yield Sample(make(3, 2), make(2), -1, name="broadcast")
     yield Sample(make(3), make(3), 0, name="vectors")
@@ -331,19 +315,15 @@ def angles(make: Any) -> Samples:
 # --------
 
 
-@sampler("_linalg_eigh")
+@sampler("_linalg_eigh", real=True)
 def eigenvectors(make: Any) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make.hermitian(3, 3), name="plain", kink=True)
     yield Sample(make.hermitian(2, 2, 2), "U", name="batch upper", kink=True)
     yield Sample(make(0, 0), name="empty", kink=True)
 
 
-@sampler("_linalg_svd")
+@sampler("_linalg_svd", real=True)
 def singular_vectors(make: Any) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make.invertible(3, 3), name="square")
     yield Sample(make.invertible(4, 2), False, name="thin tall")
     yield Sample(make.invertible(2, 2, 3), False, name="thin batch wide")
@@ -355,11 +335,9 @@ def singular_vectors_legacy(make: Any) -> Samples:
         yield Sample(make.invertible(3, 2), name="some")
 
 
-@sampler("_lobpcg")
+@sampler("_lobpcg", real=True)
 def some_eigenpairs(make: Any) -> Samples:
     """The limit of 50 steps is that of rounding, so that differences can be formed."""
-    if make.is_complex:
-        return
     options = 50, 1e-15
     start = make(6, 2).detach()
     yield Sample(make.hermitian(6, 6), start, None, 2, *options, True, name="largest")

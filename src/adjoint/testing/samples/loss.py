@@ -57,10 +57,8 @@ def cross_entropy_reference(self: Any, target: Any, *rest: Any) -> Any:
     return nll_reference(shifted - np.log(np.exp(shifted).sum(axis, keepdims=True)), target, *rest)
 
 
-@sampler("nll_loss", "nll_loss_nd", reference=nll_reference)
+@sampler("nll_loss", "nll_loss_nd", reference=nll_reference, real=True)
 def likelihoods(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers([2, 0, 1, 2])
     for reduction, name in NAMES.items():
         yield Sample(make(4, 3), target, None, reduction, name=name)
@@ -72,19 +70,15 @@ def likelihoods(make: Make) -> Samples:
     yield Sample(make(2, 3), integers([-100, -100]), None, SUM, name="all ignored")
 
 
-@sampler("nll_loss_nd", "nll_loss2d", reference=nll_reference)
+@sampler("nll_loss_nd", "nll_loss2d", reference=nll_reference, real=True)
 def pixel_likelihoods(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers(np.arange(8).reshape(2, 2, 2) % 3)
     for reduction, name in NAMES.items():
         yield Sample(make(2, 3, 2, 2), target, make.positive(3), reduction, 1, name=f"2d {name}")
 
 
-@sampler("nll_loss_forward", reference=nll_reference)
+@sampler("nll_loss_forward", reference=nll_reference, real=True)
 def likelihoods_forward(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers([2, 0, 1, -100])
     for reduction, name in NAMES.items():
         yield Sample(make(4, 3), target, make.positive(3), reduction, -100, name=name)
@@ -92,19 +86,15 @@ def likelihoods_forward(make: Make) -> Samples:
     yield Sample(make(3), integers(1), None, NONE, -100, name="one sample")
 
 
-@sampler("nll_loss2d_forward", reference=nll_reference)
+@sampler("nll_loss2d_forward", reference=nll_reference, real=True)
 def pixel_likelihoods_forward(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers(np.arange(4).reshape(1, 2, 2) % 3)
     for reduction, name in NAMES.items():
         yield Sample(make(1, 3, 2, 2), target, make.positive(3), reduction, 1, name=name)
 
 
-@sampler("nll_loss_backward")
+@sampler("nll_loss_backward", real=True)
 def likelihoods_backward(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers([2, 0, 1, -100])
     for reduction, name in NAMES.items():
         grad = make(4) if reduction == NONE else make()
@@ -113,10 +103,8 @@ def likelihoods_backward(make: Make) -> Samples:
     yield Sample(make(), make(3), integers(1), None, NONE, -100, make.positive(), name="one sample")
 
 
-@sampler("nll_loss2d_backward")
+@sampler("nll_loss2d_backward", real=True)
 def pixel_likelihoods_backward(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers(np.arange(4).reshape(1, 2, 2) % 3)
     for reduction, name in NAMES.items():
         grad = make(1, 2, 2) if reduction == NONE else make()
@@ -124,10 +112,8 @@ def pixel_likelihoods_backward(make: Make) -> Samples:
         yield Sample(grad, make(1, 3, 2, 2), target, *rest, name=name)
 
 
-@sampler("cross_entropy_loss", reference=cross_entropy_reference)
+@sampler("cross_entropy_loss", reference=cross_entropy_reference, real=True)
 def cross_entropies(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers([2, 0, 1, 2])
     for reduction, name in NAMES.items():
         yield Sample(make(4, 3), target, None, reduction, name=name)
@@ -138,10 +124,8 @@ def cross_entropies(make: Make) -> Samples:
     yield Sample(make.like([[1e3, -1e3, 0.0]]), integers([1]), name="far out and wrong")
 
 
-@sampler("cross_entropy_loss")
+@sampler("cross_entropy_loss", real=True)
 def smoothed_cross_entropies(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers([2, 0, 1, 0])
     for reduction, name in NAMES.items():
         yield Sample(make(4, 3), target, None, reduction, 0, 0.2, name=f"smooth {name}")
@@ -208,66 +192,52 @@ sampler("soft_margin_loss", reference=elementwise(lambda x, t: np.logaddexp(0, -
 )
 
 
-@sampler("huber_loss", reference=elementwise(huber))
+@sampler("huber_loss", reference=elementwise(huber), real=True)
 def hubers(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make.like([-3.0, -0.5, 0.2, 4.0]), make.like(np.zeros(4)), NONE, 0.8, name="delta")
     yield Sample(
         make.like([1.0, -1.0, np.inf]), make.like(np.zeros(3)), NONE, 1.0, name="kinks", kink=True
     )
 
 
-@sampler("smooth_l1_loss", reference=elementwise(lambda x, t, b=1.0: huber(x, t, b) / b))
+@sampler("smooth_l1_loss", reference=elementwise(lambda x, t, b=1.0: huber(x, t, b) / b), real=True)
 def smooth_l1s(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make.like([-3.0, -0.5, 0.2, 4.0]), make.like(np.zeros(4)), NONE, 0.8, name="beta")
     yield Sample(
         make.like([1.0, -1.0, np.inf]), make.like(np.zeros(3)), NONE, 1.0, name="kinks", kink=True
     )
 
 
-@sampler("smooth_l1_loss", reference=elementwise(lambda x, t, b: np.abs(x - t)))
+@sampler("smooth_l1_loss", reference=elementwise(lambda x, t, b: np.abs(x - t)), real=True)
 def sharp_l1s(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make(2, 3), MEAN, 0.0, name="beta 0")
 
 
-@sampler("_multilabel_soft_margin_loss")
+@sampler("_multilabel_soft_margin_loss", real=True)
 def several_labels(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         target, weight = make.uniform(0.1, 0.9, 2, 3), make.uniform(0.5, 2.0, 3)
         yield Sample(make(2, 3), target, None, reduction, name=name)
         yield Sample(make(2, 3), target, weight, reduction, name=f"weighted {name}")
 
 
-@sampler("mse_loss_backward", "soft_margin_loss_backward")
+@sampler("mse_loss_backward", "soft_margin_loss_backward", real=True)
 def plain_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         grad = make(2, 3) if reduction == NONE else make()
         yield Sample(grad, make(2, 3), make(2, 3), reduction, name=name)
 
 
-@sampler("smooth_l1_loss_backward", "huber_loss_backward")
+@sampler("smooth_l1_loss_backward", "huber_loss_backward", real=True)
 def huber_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         grad = make(4) if reduction == NONE else make()
         x = make.like([-3.0, -0.5, 0.2, 4.0])
         yield Sample(grad, x, make.like(np.zeros(4)), reduction, 0.8, name=name)
 
 
-@sampler("smooth_l1_loss_backward")
+@sampler("smooth_l1_loss_backward", real=True)
 def sharp_l1_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(), make(2, 3), make(2, 3), MEAN, 0.0, name="beta 0")
 
 
@@ -279,10 +249,8 @@ def bce_reference(self: Any, target: Any, weight: Any = None, reduction: int = M
     return reduced(losses if weight is None else losses * np.asarray(weight, np.float64), reduction)
 
 
-@sampler("binary_cross_entropy", reference=bce_reference)
+@sampler("binary_cross_entropy", reference=bce_reference, real=True)
 def binary_cross_entropies(make: Make) -> Samples:
-    if make.is_complex:
-        return
     p, t = make.probability(2, 3), make.probability(2, 3)
     for reduction, name in NAMES.items():
         yield Sample(p, t, None, reduction, name=name)
@@ -291,19 +259,15 @@ def binary_cross_entropies(make: Make) -> Samples:
     yield Sample(make.probability(0, 2), make.probability(0, 2), None, SUM, name="empty")
 
 
-@sampler("binary_cross_entropy", "_binary_cross_entropy")
+@sampler("binary_cross_entropy", "_binary_cross_entropy", real=True)
 def certain(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(
         make.like([0.0, 1.0, 0.0, 1.0]), make.like([0.0, 1.0, 1.0, 0.0]), name="certain", kink=True
     )
 
 
-@sampler("binary_cross_entropy_backward")
+@sampler("binary_cross_entropy_backward", real=True)
 def binary_cross_entropy_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     p, t = make.probability(2, 3), make.probability(2, 3)
     for reduction, name in NAMES.items():
         grad = make(2, 3) if reduction == NONE else make()
@@ -319,10 +283,8 @@ def logits_reference(
     return reduced(losses if weight is None else losses * np.asarray(weight, np.float64), reduction)
 
 
-@sampler("binary_cross_entropy_with_logits", reference=logits_reference)
+@sampler("binary_cross_entropy_with_logits", reference=logits_reference, real=True)
 def logits(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         yield Sample(make(2, 3), make.probability(2, 3), None, None, reduction, name=name)
     yield Sample(
@@ -333,28 +295,22 @@ def logits(make: Make) -> Samples:
     yield Sample(far, make.like([1.0, 1.0, 0.0, 0.0]), None, None, NONE, name="far out and wrong")
 
 
-@sampler("kl_div", reference=elementwise(lambda x, t: t * (np.log(t) - x)))
+@sampler("kl_div", reference=elementwise(lambda x, t: t * (np.log(t) - x)), real=True)
 def divergences(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         yield Sample(make(2, 3), make.probability(2, 3), reduction, name=name)
 
 
-@sampler("kl_div")
+@sampler("kl_div", real=True)
 def log_divergences(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make(2, 3), log_target=True, name="log target")
     yield Sample(
         make.like([-np.inf, -1.0, -2.0]), make.like([0.0, 0.0, 1.0]), SUM, name="zeros", kink=True
     )
 
 
-@sampler("poisson_nll_loss")
+@sampler("poisson_nll_loss", real=True)
 def poissons(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         t = make.like([[0.0, 0.5, 1.5], [2.0, 3.0, 7.0]])
         yield Sample(make(2, 3), t, True, False, 1e-8, reduction, name=f"log {name}")
@@ -363,10 +319,8 @@ def poissons(make: Make) -> Samples:
     yield Sample(make(2, 3), t, True, True, 1e-8, MEAN, name="full")
 
 
-@sampler("_gaussian_nll_loss")
+@sampler("_gaussian_nll_loss", real=True)
 def gaussians(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         var = make.uniform(0.5, 2.0, 2, 3)
         yield Sample(make(2, 3), make(2, 3), var, False, 1e-6, reduction, name=name)
@@ -381,28 +335,22 @@ def signs(make: Make, *values: float) -> ad.Tensor:
     return make.like(values).detach()
 
 
-@sampler("hinge_embedding_loss")
+@sampler("hinge_embedding_loss", real=True)
 def hinges(make: Make) -> Samples:
-    if make.is_complex:
-        return
     x = make.like([0.3, 2.0, 0.4, 1.5])
     for reduction, name in NAMES.items():
         yield Sample(x, signs(make, 1, -1, -1, 1), 1.0, reduction, name=name)
 
 
-@sampler("margin_ranking_loss")
+@sampler("margin_ranking_loss", real=True)
 def rankings(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         pair = make.like([0.3, 2.0, 0.4]), make.like([1.0, -1.0, 0.1])
         yield Sample(*pair, signs(make, 1, -1, -1), 0.5, reduction, name=name)
 
 
-@sampler("cosine_embedding_loss")
+@sampler("cosine_embedding_loss", real=True)
 def cosines(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         yield Sample(make(3, 4), make(3, 4), signs(make, 1, -1, 1), 0.1, reduction, name=name)
     yield Sample(make(4), make(4), make.like(1.0).detach(), name="one pair")
@@ -411,10 +359,8 @@ def cosines(make: Make) -> Samples:
     )
 
 
-@sampler("triplet_margin_loss")
+@sampler("triplet_margin_loss", real=True)
 def triplets(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for reduction, name in NAMES.items():
         yield Sample(
             make(3, 4), make(3, 4), make(3, 4), 5.0, 2.0, 1e-6, False, reduction, name=name
@@ -422,10 +368,8 @@ def triplets(make: Make) -> Samples:
     yield Sample(make(3, 4), make(3, 4), make(3, 4), 5.0, 3.0, 1e-6, True, name="swapped")
 
 
-@sampler("multi_margin_loss")
+@sampler("multi_margin_loss", real=True)
 def multi_margins(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers([2, 0, 1])
     for reduction, name in NAMES.items():
         yield Sample(make.distinct(3, 3), target, 1, 0.7, None, reduction, name=name)
@@ -436,10 +380,8 @@ def multi_margins(make: Make) -> Samples:
     yield Sample(make(), integers(0), name="0-d")
 
 
-@sampler("multi_margin_loss_backward")
+@sampler("multi_margin_loss_backward", real=True)
 def multi_margin_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers([2, 0, 1])
     for reduction, name in NAMES.items():
         grad = make(3) if reduction == NONE else make()
@@ -448,10 +390,8 @@ def multi_margin_backwards(make: Make) -> Samples:
     yield Sample(make(), make.distinct(3), integers(1), 1, 0.7, name="one sample")
 
 
-@sampler("multilabel_margin_loss", "multilabel_margin_loss_forward")
+@sampler("multilabel_margin_loss", "multilabel_margin_loss_forward", real=True)
 def multilabel_margins(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers([[3, 0, -1, 1], [1, -1, 1, 2], [-1, 0, 1, 2]])
     for reduction, name in NAMES.items():
         yield Sample(make.distinct(3, 4), target, reduction, name=name)
@@ -459,10 +399,8 @@ def multilabel_margins(make: Make) -> Samples:
     yield Sample(make(), integers(0), MEAN, name="0-d")
 
 
-@sampler("multilabel_margin_loss_backward")
+@sampler("multilabel_margin_loss_backward", real=True)
 def multilabel_margin_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     target = integers([[3, 0, -1, 1], [1, -1, 1, 2]])
     named = make.like([[1.0, 0, 0, 1], [0, 1, 0, 0]]).detach()
     for reduction, name in NAMES.items():
@@ -499,10 +437,8 @@ def ctc_reference(
         return np.array([-np.log(sum(paths.values())) for paths in found])
 
 
-@sampler("_ctc_loss", reference=ctc_reference)
+@sampler("_ctc_loss", reference=ctc_reference, real=True)
 def texts(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rows, flat = integers([[1, 2], [2, 2], [1, 1]]), integers([1, 2, 2])
     yield Sample(make(4, 3, 3), rows, (4, 4, 3), (2, 2, 1), name="rows")
     yield Sample(make(4, 2, 3), flat, (4, 3), (2, 1), name="one vector")
@@ -510,18 +446,14 @@ def texts(make: Make) -> Samples:
     yield Sample(make(1, 2, 3), integers([[1], [2]]), (1, 0), (1, 0), name="short")
 
 
-@sampler("_ctc_loss")
+@sampler("_ctc_loss", real=True)
 def impossible_texts(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rows = integers([[1, 2], [2, 2]])
     yield Sample(make(3, 2, 3), rows, (3, 2), (2, 2), 0, True, name="impossible", kink=True)
 
 
-@sampler("_ctc_loss.Tensor", reference=ctc_reference)
+@sampler("_ctc_loss.Tensor", reference=ctc_reference, real=True)
 def texts_of_tensors(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rows = integers([[1, 2], [2, 2]])
     yield Sample(make(4, 2, 3), rows, integers([4, 3]), integers([2, 1]), name="rows")
 
@@ -539,38 +471,34 @@ def with_gradient(
     return losses, gradient
 
 
-@sampler("_cudnn_ctc_loss", reference=with_gradient)
+@sampler("_cudnn_ctc_loss", reference=with_gradient, real=True)
 def texts_with_gradients(make: Make) -> Samples:
     for sample in texts(make):
         yield Sample(*sample.args[:4], *(sample.args[4:] or (0,)), False, False, name=sample.name)
 
 
-@sampler("_cudnn_ctc_loss.Tensor", reference=with_gradient)
+@sampler("_cudnn_ctc_loss.Tensor", reference=with_gradient, real=True)
 def texts_of_tensors_with_gradients(make: Make) -> Samples:
     for sample in texts_of_tensors(make):
         yield Sample(*sample.args, 0, False, False, name=sample.name)
 
 
-@sampler("_cudnn_ctc_loss")
+@sampler("_cudnn_ctc_loss", real=True)
 def impossible_texts_with_gradients(make: Make) -> Samples:
     for sample in impossible_texts(make):
         yield Sample(*sample.args[:4], 0, False, True, name=sample.name, kink=True)
 
 
-@sampler("ctc_loss.IntList")
+@sampler("ctc_loss.IntList", real=True)
 def reduced_texts(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rows = integers([[1, 2], [2, 1]])
     for reduction, name in NAMES.items():
         yield Sample(make(4, 2, 3), rows, (4, 3), (2, 1), 0, reduction, name=name)
     yield Sample(make(4, 3), integers([1, 2]), (4,), (2,), name="no batch")
 
 
-@sampler("ctc_loss.Tensor")
+@sampler("ctc_loss.Tensor", real=True)
 def reduced_texts_of_tensors(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rows, lengths = integers([[1, 2], [2, 1]]), (integers([4, 3]), integers([2, 1]))
     for reduction, name in NAMES.items():
         yield Sample(make(4, 2, 3), rows, *lengths, 0, reduction, name=name)
@@ -591,10 +519,8 @@ def linear_reference(
     return cross_entropy_reference(logits, target, None, NONE, ignore_index)
 
 
-@sampler("_linear_cross_entropy", reference=linear_reference)
+@sampler("_linear_cross_entropy", reference=linear_reference, real=True)
 def linear_losses(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(
         make(3, 2), make(4, 2), integers([1, 0, 3]), make(4), -100, 2, name="two at a time"
     )
@@ -602,9 +528,7 @@ def linear_losses(make: Make) -> Samples:
     yield Sample(make(0, 2), make(4, 2), integers([]), make(4), 2, 5, name="no samples")
 
 
-@sampler("_linear_cross_entropy_backward")
+@sampler("_linear_cross_entropy_backward", real=True)
 def linear_loss_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(3), make(3, 2), make(4, 2), integers([1, 0, 3]), make(4), -100, 2, name="two")
     yield Sample(make(3), make(3, 2), make(4, 2), integers([1, 2, 3]), None, 2, 5, name="ignored")

@@ -38,10 +38,8 @@ def rms_norm_reference(
     return y if weight is None else y * np.asarray(weight, dtype=x.dtype)
 
 
-@sampler("layer_norm", reference=layer_norm_reference)
+@sampler("layer_norm", reference=layer_norm_reference, real=True)
 def layer_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3, 4), (4,), make(4), make(4), name="last dimension")
     yield Sample(make(2, 3, 4), (3, 4), make(3, 4), make(3, 4), name="two dimensions")
     yield Sample(make(3, 4), (3, 4), make(3, 4), None, name="all dimensions")
@@ -55,10 +53,8 @@ def layer_norms(make: Make) -> Samples:
     yield Sample(make.like(1e3 + np.arange(4.0)), (4,), name="far from 0")
 
 
-@sampler("native_layer_norm", reference=layer_norm_reference)
+@sampler("native_layer_norm", reference=layer_norm_reference, real=True)
 def native_layer_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3, 4), (4,), make(4), make(4), EPS, name="last dimension")
     yield Sample(make(2, 3, 4), (3, 4), None, make(3, 4), EPS, name="two dimensions")
     yield Sample(make(3, 4), (4,), None, None, 0.1, name="no weights")
@@ -74,10 +70,8 @@ def statistics(x: ad.Tensor, normalized_shape: tuple[int, ...], eps: float) -> A
 
 # Differences keep mean and rstd and move the input alone, while the derivative goes through them:
 # so they are not compared here, but for layer_norm, to second order.
-@sampler("native_layer_norm_backward")
+@sampler("native_layer_norm_backward", real=True)
 def layer_norm_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     x, every = make(2, 3, 4), (True, True, True)
     mean, rstd = statistics(x, (4,), EPS)
     yield Sample(make(2, 3, 4), x, (4,), mean, rstd, make(4), make(4), every, name="all", kink=True)
@@ -88,10 +82,8 @@ def layer_norm_backwards(make: Make) -> Samples:
     )  # fmt: skip
 
 
-@sampler("_layer_norm_backward", "_layer_norm_input_backward")
+@sampler("_layer_norm_backward", "_layer_norm_input_backward", real=True)
 def layer_norm_input_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     x = make(2, 3, 4)
     mean, rstd = statistics(x, (4,), EPS)
     yield Sample(make(2, 3, 4), x, (4,), mean, rstd, make(4), name="weight", kink=True)
@@ -101,10 +93,8 @@ def layer_norm_input_backwards(make: Make) -> Samples:
     yield Sample(make(2, 3), x, (3,), mean, rstd, make(3), name="all equal", kink=True)
 
 
-@sampler("_standardized")
+@sampler("_standardized", real=True)
 def standardizeds(make: Make) -> Samples:
-    if make.is_complex:
-        return
     x = make(2, 3, 4)
     mean, rstd = statistics(x, (3, 4), EPS)
     yield Sample(x, (3, 4), mean, rstd, name="plain", kink=True)
@@ -175,15 +165,13 @@ def batch_norm_reference(
     return y if bias is None else y + np.asarray(bias, np.float64).reshape(shape)
 
 
-@sampler("cudnn_batch_norm", reference=batch_norm_reference)
+@sampler("cudnn_batch_norm", reference=batch_norm_reference, real=True)
 def weighted_batch_norms(make: Make) -> Samples:
     return (sample for sample in batch_norms(make) if sample.args[1] is not None)
 
 
-@sampler("native_batch_norm", reference=batch_norm_reference)
+@sampler("native_batch_norm", reference=batch_norm_reference, real=True)
 def batch_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     none = (None, None)
     yield Sample(make(4, 2), make(2), make(2), *none, True, 0.1, EPS, name="training")
     yield Sample(make(3, 2, 2, 2), None, make(2), *none, True, 0.1, 0.1, name="training images")
@@ -203,20 +191,16 @@ def trained_reference(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     return y, mean, 1 / np.sqrt(variance + eps), variance
 
 
-@sampler("_batch_normalized", reference=trained_reference)
+@sampler("_batch_normalized", reference=trained_reference, real=True)
 def trained_batch_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(4, 2), make(2), make(2), EPS, name="vectors")
     yield Sample(make(3, 2, 3, 4), None, make(2), 0.1, name="images")
     yield Sample(make(3, 3, 4, 2).permute(0, 3, 1, 2), make(2), None, EPS, name="channels last")
 
 
 # As for layer norm: differences keep the statistics, and the derivative goes through them.
-@sampler("_batch_normalized_backward")
+@sampler("_batch_normalized_backward", real=True)
 def trained_batch_norm_gradients(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for shape in ((4, 2), (3, 2, 3, 4)):
         x = make(*shape)
         mean, rstd = ad.ops._batch_normalized(x.detach(), None, None, EPS)[1:3]
@@ -224,49 +208,39 @@ def trained_batch_norm_gradients(make: Make) -> Samples:
         yield Sample(make(*shape), x, make(2), mean, rstd, name=name, kink=True)
 
 
-@sampler("batch_norm", reference=batch_norm_reference)
+@sampler("batch_norm", reference=batch_norm_reference, real=True)
 def whole_batch_norms(make: Make) -> Samples:
     for sample in batch_norms(make):
         yield Sample(*sample.args, True, name=sample.name)
 
 
-@sampler("_native_batch_norm_legit", reference=batch_norm_reference)
+@sampler("_native_batch_norm_legit", reference=batch_norm_reference, real=True)
 def evaluated_batch_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     given = (make(2), make(2), make(2).detach(), make.positive(2).detach())
     yield Sample(make(3, 2, 2), *given, False, 0.1, EPS, name="evaluating")
     yield Sample(make(3, 2, 2), *given, True, 0.1, EPS, name="training")
 
 
-@sampler("_native_batch_norm_legit_functional", reference=batch_norm_reference)
+@sampler("_native_batch_norm_legit_functional", reference=batch_norm_reference, real=True)
 def functional_batch_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rest = (make(2), make(2), make(2).detach(), make.positive(2).detach())
     yield Sample(make(3, 2, 2), *rest, True, 0.1, EPS, name="training")
     yield Sample(make(3, 2, 2), *rest, False, 0.1, EPS, name="evaluating")
 
 
-@sampler("_batch_norm_with_update", "_batch_norm_with_update_functional")
+@sampler("_batch_norm_with_update", "_batch_norm_with_update_functional", real=True)
 def functional_updates(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rest = (make(2), make(2), make(2).detach(), make.positive(2).detach(), 0.1, EPS)
     yield Sample(make(3, 2, 2), *rest, name="plain")
 
 
-@sampler("_native_batch_norm_legit.no_stats")
+@sampler("_native_batch_norm_legit.no_stats", real=True)
 def batch_norms_without_statistics(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(3, 2, 2), make(2), make(2), True, 0.1, EPS, name="training")
 
 
-@sampler("_native_batch_norm_legit_no_training", "_batch_norm_no_update")
+@sampler("_native_batch_norm_legit_no_training", "_batch_norm_no_update", real=True)
 def batch_norms_without_training(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rest = (make(2), make(2), make(2), make.positive(2), 0.1, EPS)
     yield Sample(make(3, 2, 2), *rest, name="plain")
 
@@ -292,10 +266,8 @@ def batch_norm_backward_reference(
 
 
 # As for layer norm: differences keep the statistics, and the derivative goes through them.
-@sampler("native_batch_norm_backward", reference=batch_norm_backward_reference)
+@sampler("native_batch_norm_backward", reference=batch_norm_backward_reference, real=True)
 def batch_norm_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     x, every = make(3, 2, 2), (True, True, True)
     saved = (None, None, *batch_statistics(x), True, EPS, every)
     yield Sample(make(3, 2, 2), x, make(2), *saved, name="training", kink=True)
@@ -303,30 +275,24 @@ def batch_norm_backwards(make: Make) -> Samples:
     yield Sample(make(3, 2, 2), x, make(2), *running, name="evaluating")
 
 
-@sampler("batch_norm_backward")
+@sampler("batch_norm_backward", real=True)
 def batch_norm_backwards_with_reserve(make: Make) -> Samples:
-    if make.is_complex:
-        return
     x = make(3, 2, 2)
     saved = (None, None, *batch_statistics(x), True, EPS, (True, True, True))
     reserve = ad.zeros(0, dtype=ad.uint8)
     yield Sample(make(3, 2, 2), x, make(2), *saved, reserve, name="training", kink=True)
 
 
-@sampler("instance_norm")
+@sampler("instance_norm", real=True)
 def instance_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     rest = (True, 0.1, EPS, True)
     yield Sample(make(3, 2, 4), make(2), make(2), None, None, *rest, name="own statistics")
     given = (make(2).detach(), make.positive(2).detach(), False, 0.1, EPS, True)
     yield Sample(make(3, 2, 4), make(2), make(2), *given, name="running statistics")
 
 
-@sampler("group_norm")
+@sampler("group_norm", real=True)
 def group_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 4, 3), 2, make(4), make(4), name="two groups")
     yield Sample(make(2, 4), 4, make(4), None, 0.1, name="a group each")
     yield Sample(make(2, 4, 2, 2), 1, name="one group")
@@ -334,18 +300,14 @@ def group_norms(make: Make) -> Samples:
     yield Sample(make(0, 4, 3), 2, make(4), make(4), name="empty")
 
 
-@sampler("native_group_norm")
+@sampler("native_group_norm", real=True)
 def native_group_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, EPS, name="two groups")
     yield Sample(make(2, 4), None, None, 2, 4, 1, 1, EPS, name="one group")
 
 
-@sampler("native_group_norm_backward")
+@sampler("native_group_norm_backward", real=True)
 def group_norm_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     x = make(2, 4, 3)
     saved = ad.ops.native_group_norm(x.detach(), None, None, 2, 4, 3, 2, EPS)[1:]
     rest = (make(4), 2, 4, 3, 2, (True, True, True))
@@ -359,16 +321,12 @@ def norms_except_one(make: Make) -> Samples:
     yield Sample(make(2, 3), 2, -1, name="all")
 
 
-@sampler("_weight_norm", "_weight_norm_interface")
+@sampler("_weight_norm", "_weight_norm_interface", real=True)
 def weight_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3, 2), make(2, 1, 1), 0, name="first")
     yield Sample(make(2, 3), make(1, 3), 1, name="last")
 
 
-@sampler("_weight_norm")
+@sampler("_weight_norm", real=True)
 def whole_weight_norms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make(), -1, name="all")

@@ -71,10 +71,8 @@ def float_powers_of_a_number(make: Make) -> Iterator[Sample]:
 # lengths, angles, signs --------------------------------------------------------------------------
 
 
-@sampler("hypot", "atan2")
+@sampler("hypot", "atan2", real=True)
 def lengths(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([0.0, 0.0, -0.0]), make.like([0.0, -0.0, 0.0]), kink=True, name="origin")
     yield Sample(make.like([0.0, 3.0]), make.like([2.0, 0.0]), name="axes")
     far = 1e30 if make.dtype is ad.float32 else 1e200
@@ -87,10 +85,8 @@ def directions(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([0, 1, -2, 1j, -1 - 1j]), kink=True, name="axes and 0")
 
 
-@sampler("copysign.Tensor")
+@sampler("copysign.Tensor", real=True)
 def signs(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([2.0, -2.0, 0.0]), make.like([-0.0, 0.0, -1.0]), kink=True, name="zeros")
 
 
@@ -118,10 +114,8 @@ def scalings(make: Make) -> Iterator[Sample]:
     yield Sample(make(3), make(3), name="any exponents")
 
 
-@sampler("frexp.Tensor", reference=lambda self: np.frexp(self))
+@sampler("frexp.Tensor", reference=lambda self: np.frexp(self), real=True)
 def floats_in_parts(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), name="matrix")
     yield Sample(make(), name="0-d")
     yield Sample(make(0, 2), name="empty")
@@ -148,10 +142,8 @@ def rounded_quotients_by_a_number(make: Make) -> Iterator[Sample]:
             yield Sample(make(3), -0.7, rounding_mode=mode, name=mode)
 
 
-@sampler("remainder.Tensor", "fmod.Tensor")
+@sampler("remainder.Tensor", "fmod.Tensor", real=True)
 def remainders(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([5.5, -5.5, 5.5, -5.5]), make.like([2.0, 2.0, -2.0, -2.0]), name="signs")
 
 
@@ -195,10 +187,8 @@ def fused(make: Make) -> Iterator[Sample]:
 # limits and choices ------------------------------------------------------------------------------
 
 
-@sampler("clamp")
+@sampler("clamp", real=True)
 def limits(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make(7), -0.5, 0.7, name="both")
     yield Sample(make(), -0.5, 0.7, name="0-d")
     yield Sample(make(0, 2), -0.5, 0.7, name="empty")
@@ -209,10 +199,8 @@ def limits(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([-1.0, 0.0, 1.0, NAN]), -1.0, 1.0, kink=True, name="limits and NaN")
 
 
-@sampler("clamp.Tensor")
+@sampler("clamp.Tensor", real=True)
 def limits_of_tensors(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make(3), None, name="below")
     yield Sample(make(2, 3), None, make(2, 1), name="above")
     low, high = make.like([-1.0, 0.5, -1.0]), make.like([1.0, -0.5, -0.5])
@@ -220,17 +208,13 @@ def limits_of_tensors(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([1.0, -1.0, 0.0]), low, high, kink=True, name="at the limits")
 
 
-@sampler("maximum", "minimum", "fmax", "fmin")
+@sampler("maximum", "minimum", "fmax", "fmin", real=True)
 def ties(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([1.0, 0.0, 2.0]), make.like([1.0, -0.0, 3.0]), kink=True, name="ties")
 
 
-@sampler("fmax", "fmin")
+@sampler("fmax", "fmin", real=True)
 def missing_values(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([NAN, 1.0]), make.like([2.0, NAN]), kink=True, name="NaN")
 
 
@@ -241,10 +225,8 @@ def not_finite(make: Make) -> Iterator[Sample]:
     yield Sample(make.like(values), 1.0, 2.0, -3.0, kink=True, name="replaced")
 
 
-@sampler("heaviside")
+@sampler("heaviside", real=True)
 def steps(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([-1.0, 0.0, 2.0]), make.like([0.5, 0.5, 0.5]), kink=True, name="at 0")
 
 

@@ -77,10 +77,8 @@ def backwards_of_maxima(dims: int) -> Any:
     return samples
 
 
-@sampler("max_pool2d_backward")
+@sampler("max_pool2d_backward", real=True)
 def backwards_without_indices(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for name, options in WINDOWS.items():
         x = make.distinct(*PLAIN[2])
         shape = ad.ops.max_pool2d(x.detach(), *options).shape

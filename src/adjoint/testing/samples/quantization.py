@@ -26,10 +26,8 @@ def whole(*values: int) -> Tensor:
     return ad.tensor(values, dtype=ad.int32)
 
 
-@sampler("fake_quantize_per_tensor_affine", "fake_quantize_per_tensor_affine_cachemask")
+@sampler("fake_quantize_per_tensor_affine", "fake_quantize_per_tensor_affine_cachemask", real=True)
 def per_tensor(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(3, 4), 0.3, 1, -4, 4, name="plain", kink=True)
     yield Sample(make.like(TIES), 0.5, 1, -4, 4, name="ties", kink=True)
     yield Sample(make.like(FAR), 0.5, 1, -4, 4, name="outside", kink=True)
@@ -38,19 +36,15 @@ def per_tensor(make: Make) -> Samples:
     yield Sample(make(4, 3).t(), 0.25, -1, -8, 7, name="transposed", kink=True)
 
 
-@sampler("fake_quantize_per_tensor_affine.tensor_qparams")
+@sampler("fake_quantize_per_tensor_affine.tensor_qparams", real=True)
 def of_tensors(make: Make) -> Samples:
-    if make.is_complex:
-        return
     scale, zero = ad.tensor([0.3]), whole(1)
     yield Sample(make(3, 4), scale, zero, -4, 4, name="plain", kink=True)
     yield Sample(make.like(FAR), ad.tensor(0.5), ad.tensor(1), -4, 4, name="scalars", kink=True)
 
 
-@sampler("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
+@sampler("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", real=True)
 def switched(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for is_on in (1, 0):
         numbers = ad.tensor([0.3]), whole(1), whole(is_on)
         name = "on" if is_on else "off"
@@ -65,10 +59,10 @@ def backwards(make: Make) -> Samples:
     yield Sample(make(3, 4), make.bool(3, 4), name="plain")
 
 
-@sampler("fake_quantize_per_channel_affine", "fake_quantize_per_channel_affine_cachemask")
+@sampler(
+    "fake_quantize_per_channel_affine", "fake_quantize_per_channel_affine_cachemask", real=True
+)
 def per_channel(make: Make) -> Samples:
-    if make.is_complex:
-        return
     scale, zero = ad.tensor([0.5, 0.25, 0.3]), whole(1, 0, -2)
     yield Sample(make(3, 2), scale, zero, 0, -4, 4, name="rows", kink=True)
     yield Sample(make(2, 3, 2), scale, zero, 1, -4, 4, name="the middle", kink=True)
@@ -78,10 +72,8 @@ def per_channel(make: Make) -> Samples:
     yield Sample(make(3, 0), scale, zero, 0, -4, 4, name="empty", kink=True)
 
 
-@sampler("_fake_quantize_learnable_per_tensor_affine")
+@sampler("_fake_quantize_learnable_per_tensor_affine", real=True)
 def learnable(make: Make) -> Samples:
-    if make.is_complex:
-        return
     scale, zero = make.like([0.3]), make.like([1.2])
     yield Sample(make(3, 4), scale, zero, -4, 4, name="plain", kink=True)
     yield Sample(make.like(FAR), scale, zero, -4, 4, 0.5, name="outside", kink=True)
@@ -89,27 +81,21 @@ def learnable(make: Make) -> Samples:
     yield Sample(make(3), *negative, -4, 4, name="a negative zero point", kink=True)
 
 
-@sampler("_fake_quantize_learnable_per_channel_affine")
+@sampler("_fake_quantize_learnable_per_channel_affine", real=True)
 def learnable_channels(make: Make) -> Samples:
-    if make.is_complex:
-        return
     scale, zero = make.like([0.5, 0.25]), make.like([1.2, -0.7])
     yield Sample(make(2, 3), scale, zero, 0, -4, 4, name="rows", kink=True)
     yield Sample(make(3, 2), scale, zero, 1, -2, 1, 0.5, name="columns, outside", kink=True)
 
 
-@sampler("_fake_quantize_learnable_per_tensor_affine_backward")
+@sampler("_fake_quantize_learnable_per_tensor_affine_backward", real=True)
 def learnable_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     x = make.like([-2.03, -0.4, 0.17, 0.95, 5.0])
     yield Sample(make(5), x, make.like([0.3]), make.like([1.2]), -4, 4, 0.5, name="plain")
 
 
-@sampler("_fake_quantize_learnable_per_channel_affine_backward")
+@sampler("_fake_quantize_learnable_per_channel_affine_backward", real=True)
 def learnable_channels_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     x = make.like([[-2.05, -0.4, 0.17], [0.95, 5.0, 0.3]])
     numbers = make.like([0.3, 0.37]), make.like([1.2, -0.8])
     yield Sample(make(2, 3), x, *numbers, 0, -4, 4, 0.5, name="rows")
@@ -126,10 +112,9 @@ def state(count: int, low: float, high: float) -> list[Any]:
     "_fused_moving_avg_obs_fq_helper",
     "_fused_moving_avg_obs_fq_helper_functional",
     "fused_moving_avg_obs_fake_quant",
+    real=True,
 )
 def observed(make: Make) -> Samples:
-    if make.is_complex:
-        return
     on, off, new = whole(1), whole(0), (np.inf, -np.inf)
     yield Sample(make(2, 3), on, on, *state(1, *new), 0.1, -8, 7, -1, name="first", kink=True)
     seen = state(1, -1.0, 0.5)

@@ -105,18 +105,14 @@ def means(make: Any) -> Samples:
     yield Sample(make(), 0.0, kink=True, name="no spread")
 
 
-@sampler("normal.float_Tensor")
+@sampler("normal.float_Tensor", real=True)
 def spreads(make: Any) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(1.5, make.positive(2, 3), kink=True, name="plain")
     yield Sample(1.5, make.like([0.0, 1.0]), kink=True, name="no spread")
 
 
-@sampler("normal.Tensor_Tensor")
+@sampler("normal.Tensor_Tensor", real=True)
 def means_and_spreads(make: Any) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 1), make.positive(3), kink=True, name="broadcast")
     yield Sample(make(2), make.like([0.0, 1.0]), kink=True, name="no spread")
 
@@ -202,10 +198,8 @@ def concentrations(make: Any) -> Samples:
     yield Sample(make.positive(0, 2), kink=True, name="empty")
 
 
-@sampler("binomial")
+@sampler("binomial", real=True)
 def counts(make: Any) -> Samples:
-    if make.is_complex:
-        return
     whole = make.like([3.0, 0.0, 7.0]).detach()
     yield Sample(whole, make.probability(3), name="plain")
     yield Sample(make.like(4.0).detach(), make.probability(2, 1), name="broadcast")

@@ -35,10 +35,8 @@ def lstm(make: Make, steps: int, count: int, units: int = 2, width: int | None =
     return [make(steps, count, 4 * units), *state, *weights(make, 4 * units, narrow), w_hr]
 
 
-@sampler("_lstm_layer")
+@sampler("_lstm_layer", real=True)
 def lstm_layers(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*lstm(make, 3, 2), None, False, name="forwards")
     yield Sample(*lstm(make, 3, 2), None, True, name="backwards")
     yield Sample(*lstm(make, 2, 2, 2, 1), None, False, name="projected")
@@ -57,10 +55,8 @@ def lstm_results(make: Make, sample: list[Any], batch_sizes: Any, reverse: bool)
     return [*grads, *sample[1:], batch_sizes, *rest, reverse]
 
 
-@sampler("_lstm_layer_backward")
+@sampler("_lstm_layer_backward", real=True)
 def lstm_layer_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     plain = lstm_results(make, lstm(make, 2, 2), None, False)
     yield Sample(*plain, name="forwards")
     yield Sample(plain[0], None, None, *plain[3:], name="of the output alone")
@@ -79,10 +75,8 @@ def gru(make: Make, steps: int, count: int, units: int = 2, *, bias: bool = True
     return [make(steps, count, 3 * units), state, w_hh, make(3 * units) if bias else None]
 
 
-@sampler("_gru_layer")
+@sampler("_gru_layer", real=True)
 def gru_layers(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(*gru(make, 3, 2), None, False, name="forwards")
     yield Sample(*gru(make, 3, 2, bias=False), None, True, name="backwards")
     yield Sample(*gru(make, 3, 3, 1), sizes(3, 2, 1), False, name="lengths")
@@ -100,10 +94,8 @@ def gru_results(make: Make, sample: list[Any], batch_sizes: Any, reverse: bool) 
     return [*grads, *sample[1:3], batch_sizes, *rest, reverse]
 
 
-@sampler("_gru_layer_backward")
+@sampler("_gru_layer_backward", real=True)
 def gru_layer_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     plain = gru_results(make, gru(make, 2, 2), None, False)
     yield Sample(*plain, name="forwards")
     yield Sample(plain[0], None, *plain[2:], name="of the output alone")
@@ -117,10 +109,8 @@ def plain_layer(make: Make, steps: int, count: int, units: int = 2) -> list[Any]
     return [make(steps, count, units), make(count, units), *weights(make, units, units)]
 
 
-@sampler("_rnn_layer")
+@sampler("_rnn_layer", real=True)
 def rnn_layers(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for relu in (False, True):
         name = "relu" if relu else "tanh"
         yield Sample(*plain_layer(make, 3, 2), None, False, relu, name=name)
@@ -130,10 +120,8 @@ def rnn_layers(make: Make) -> Samples:
     yield Sample(*plain_layer(make, 2, 0), None, False, False, name="no sequences")
 
 
-@sampler("_rnn_layer_backward")
+@sampler("_rnn_layer_backward", real=True)
 def rnn_layer_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for relu, reverse, batch_sizes in (
         (False, False, None), (True, False, None), (False, True, sizes(2, 2, 1)),
     ):  # fmt: skip
@@ -146,19 +134,15 @@ def rnn_layer_backwards(make: Make) -> Samples:
 # --- cells ---------------------------------------------------------------------------------------
 
 
-@sampler("_thnn_fused_lstm_cell")
+@sampler("_thnn_fused_lstm_cell", real=True)
 def fused_lstm_cells(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 8), make(2, 8), make(2, 2), make(8), make(8), name="biases")
     yield Sample(make(2, 8), make(2, 8), make(2, 2), name="no biases")
     yield Sample(make(0, 8), make(0, 8), make(0, 2), make(8), make(8), name="no sequences")
 
 
-@sampler("_thnn_fused_lstm_cell_backward", "_thnn_fused_lstm_cell_backward_impl")
+@sampler("_thnn_fused_lstm_cell_backward", "_thnn_fused_lstm_cell_backward_impl", real=True)
 def fused_lstm_cell_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     state = make(2, 2), make(2, 2), make.probability(2, 8)
     yield Sample(make(2, 2), make(2, 2), *state, True, name="biases")
     yield Sample(make(2, 2), None, *state, True, name="of h")
@@ -166,36 +150,28 @@ def fused_lstm_cell_backwards(make: Make) -> Samples:
     yield Sample(make(2, 2), make(2, 2), *state, False, name="no biases")
 
 
-@sampler("_thnn_differentiable_lstm_cell_backward")
+@sampler("_thnn_differentiable_lstm_cell_backward", real=True)
 def differentiable_lstm_cell_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     grads, gates = (make(2, 2), make(2, 2)), (make(2, 8), make(2, 8))
     yield Sample(*grads, *gates, make(8), make(8), make(2, 2), make(2, 2), name="biases")
     yield Sample(None, grads[1], *gates, make(8), make(8), make(2, 2), make(2, 2), name="of c")
 
 
-@sampler("_thnn_fused_gru_cell")
+@sampler("_thnn_fused_gru_cell", real=True)
 def fused_gru_cells(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 6), make(2, 6), make(2, 2), make(6), make(6), name="biases")
     yield Sample(make(2, 6), make(2, 6), make(2, 2), name="no biases")
     yield Sample(make(0, 6), make(0, 6), make(0, 2), make(6), make(6), name="no sequences")
 
 
-@sampler("_thnn_fused_gru_cell_backward")
+@sampler("_thnn_fused_gru_cell_backward", real=True)
 def fused_gru_cell_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 2), make.probability(2, 10), True, name="biases")
     yield Sample(make(2, 2), make.probability(2, 10), False, name="no biases")
 
 
-@sampler("_thnn_differentiable_gru_cell_backward")
+@sampler("_thnn_differentiable_gru_cell_backward", real=True)
 def differentiable_gru_cell_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     gates = make(2, 6), make(2, 6), make(2, 2)
     yield Sample(make(2, 2), *gates, make(6), make(6), name="biases")
     yield Sample(make(2, 2), *gates, None, None, name="no biases")
@@ -206,10 +182,8 @@ def cell(make: Make, parts: int) -> list[Any]:
     return [*weights(make, 2 * parts, 3, 2), make(2 * parts), make(2 * parts)]
 
 
-@sampler("lstm_cell")
+@sampler("lstm_cell", real=True)
 def lstm_cells(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), [make(2, 2), make(2, 2)], *cell(make, 4), name="biases")
     yield Sample(make(2, 3), [make(2, 2), make(2, 2)], *cell(make, 4)[:2], name="no biases")
     yield Sample(make(0, 3), [make(0, 2), make(0, 2)], *cell(make, 4), name="no sequences")

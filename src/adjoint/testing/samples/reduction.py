@@ -116,10 +116,8 @@ def lengths_backward(make: Make) -> Iterator[Sample]:
     yield Sample(make(), make(3, 4), make(), None, False, name="all")
 
 
-@sampler("_direction")
+@sampler("_direction", real=True)
 def directions(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make(3, 4), (1,), 1e-8, name="rows")
     yield Sample(make(3, 2), (0,), 1e-8, name="columns")
     yield Sample(make(3, 2), (1,), 100.0, name="short")
@@ -147,29 +145,23 @@ def unreduced(make: Make) -> Iterator[Sample]:
 # extrema -----------------------------------------------------------------------------------------
 
 
-@sampler("amax", "amin")
+@sampler("amax", "amin", real=True)
 def extrema(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for shape, dim, keepdim, name in DIMS:
         yield Sample(make.distinct(*shape), dim, keepdim, name=name)
     yield Sample(make.distinct(4, 3).t(), (0,), name="transposed")
     yield Sample(make.like([[1.0, 2, 2], [1, 1, 2], [0, 0, 0]]), (1,), kink=True, name="ties")
 
 
-@sampler("max", "min")
+@sampler("max", "min", real=True)
 def extrema_of_all(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(), name="scalar")
     yield Sample(make.distinct(3, 4), name="matrix")
     yield Sample(make.like([[1.0, 2, 2], [1, 1, 2]]), kink=True, name="ties")
 
 
-@sampler("max.dim", "min.dim")
+@sampler("max.dim", "min.dim", real=True)
 def extrema_along(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(), 0, name="scalar")
     yield Sample(make.distinct(5), 0, True, name="vector kept")
     yield Sample(make.distinct(3, 4), -1, name="last")
@@ -177,20 +169,16 @@ def extrema_along(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([[1.0, 2, 2], [1, 1, 2]]), 1, kink=True, name="ties")
 
 
-@sampler("argmax", "argmin")
+@sampler("argmax", "argmin", real=True)
 def positions(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(3, 4), name="all")
     yield Sample(make.distinct(3, 4), 1, True, name="kept")
     yield Sample(make.distinct(), 0, name="scalar")
     yield Sample(make.like([[1.0, 2, 2], [1, 1, 2]]), 1, name="ties")
 
 
-@sampler("aminmax")
+@sampler("aminmax", real=True)
 def both_extrema(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(3, 4), name="all")
     yield Sample(make.distinct(3, 4), dim=1, keepdim=True, name="kept")
     yield Sample(make.distinct(), dim=0, name="scalar")
@@ -241,10 +229,8 @@ def counts(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([[0.0, 1.0], [0.0, 0.0], [2.0, 3.0]]), (0, -1), name="both")
 
 
-@sampler("hash_tensor")
+@sampler("hash_tensor", real=True)
 def hashes(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make(3, 4), name="all")
     yield Sample(make(3, 4), (1,), keepdim=True, name="kept")
 
@@ -261,10 +247,8 @@ def log_sums(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([[-INFINITY, 1.0, 2.0]]), (1,), name="one -inf")
 
 
-@sampler("logsumexp")
+@sampler("logsumexp", real=True)
 def infinite_log_sums(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([-INFINITY, -INFINITY]), (0,), kink=True, name="all -inf")
     yield Sample(make.like([1.0, INFINITY]), (0,), kink=True, name="inf")
 
@@ -367,10 +351,8 @@ def _ints(*values: Any) -> ad.Tensor:
     return ad.from_numpy(np.array(values))
 
 
-@sampler("segment_reduce", "_segment_reduce")
+@sampler("segment_reduce", "_segment_reduce", real=True)
 def segments(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for reduce in ("sum", "mean", "max", "min", "prod"):
         data = make.distinct(6, 2)
         yield Sample(data, reduce, lengths=_ints(2, 0, 4), initial=0.5, name=f"{reduce} lengths")
@@ -404,9 +386,7 @@ def correlated(make: Make) -> Iterator[Sample]:
     yield Sample(make(3, 5), name="matrix")
 
 
-@sampler("_nearby")
+@sampler("_nearby", real=True)
 def beside_zero(make: Any) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make(3), name="vector")
     yield Sample(make(2, 3), name="matrix")

@@ -125,10 +125,8 @@ for _dims in (2, 3):
     sampler(f"grid_sampler_{_dims}d")(sampled(_dims))
 
 
-@sampler("_grid_sample")
+@sampler("_grid_sample", real=True)
 def sampled_specially(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield from sampled(2)(make)
     yield Sample(make(2, 2, 2, 2), places(make, 2, 1, 3, 2), 0, 2, True, name="batch")
     yield Sample(make(0, 2, 2, 2), places(make, 0, 1, 3, 2), 0, 0, False, name="empty batch")
@@ -141,19 +139,15 @@ def sampled_specially(make: Make) -> Samples:
     yield Sample(make(1, 1, 3, 3), edges, 0, 1, True, name="on the border", kink=True)
 
 
-@sampler("grid_sampler")
+@sampler("grid_sampler", real=True)
 def sampled_anywhere(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for dims in (2, 3):
         shape, grid = GRIDS[dims]
         yield Sample(make(*shape), places(make, *grid), 0, 0, False, name=f"{dims}d")
 
 
-@sampler("_grid_sample_input_backward")
+@sampler("_grid_sample_input_backward", real=True)
 def returned(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for dims in (2, 3):
         shape, grid = GRIDS[dims]
         for name, chosen in options(dims):
@@ -161,10 +155,8 @@ def returned(make: Make) -> Samples:
             yield Sample(grads, places(make, *grid), shape, *chosen, name=f"{dims}d {name}")
 
 
-@sampler("_grid_sample_grid_backward")
+@sampler("_grid_sample_grid_backward", real=True)
 def slopes(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for dims in (2, 3):
         shape, grid = GRIDS[dims]
         for name, chosen in options(dims):

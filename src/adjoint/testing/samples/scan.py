@@ -39,10 +39,8 @@ def log_sums(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([1.0, INFINITY, 2.0]), 0, kink=True, name="inf")
 
 
-@sampler("cummax", "cummin")
+@sampler("cummax", "cummin", real=True)
 def running_extrema(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(), 0, name="scalar")
     yield Sample(make.distinct(5), 0, name="vector")
     yield Sample(make.distinct(3, 4), -1, name="last")

@@ -30,11 +30,9 @@ def _kth(self: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
 # sorting -----------------------------------------------------------------------------------------
 
 
-@sampler("sort", reference=_sorted)
-@sampler("argsort")
+@sampler("sort", reference=_sorted, real=True)
+@sampler("argsort", real=True)
 def orders(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(), 0, name="scalar")
     yield Sample(make.distinct(5), name="vector")
     yield Sample(make.distinct(3, 4), 0, True, name="descending")
@@ -55,20 +53,19 @@ def orders_with_nan(make: Make) -> Iterator[Sample]:
 @sampler(
     "sort.stable",
     reference=lambda self, stable, dim=-1, descending=False: _sorted(self, dim, descending),
+    real=True,
 )
 def stable_orders(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(3, 4), stable=True, name="last")
     yield Sample(make.distinct(), stable=True, dim=0, name="scalar")
     yield Sample(make.distinct(3, 4), stable=False, dim=0, descending=True, name="descending")
     yield Sample(make.like([2.0, 1.0, 2.0, 1.0]), stable=True, kink=True, name="ties")
 
 
-@sampler("msort", reference=lambda self: np.sort(self, axis=0) if np.ndim(self) else self)
+@sampler(
+    "msort", reference=lambda self: np.sort(self, axis=0) if np.ndim(self) else self, real=True
+)
 def first_orders(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(4, 2), name="matrix")
     yield Sample(make.distinct(5), name="vector")
 
@@ -84,10 +81,8 @@ def _top(self: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     return (values.take(range(k), axis=dim),)
 
 
-@sampler("topk", reference=_top)
+@sampler("topk", reference=_top, real=True)
 def tops(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(), 1, name="scalar")
     yield Sample(make.distinct(5), 2, name="vector")
     yield Sample(make.distinct(3, 4), 3, 0, False, name="smallest")
@@ -98,10 +93,8 @@ def tops(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([1.0, 2.0, 2.0, 2.0, 1.0]), 2, kink=True, name="ties")
 
 
-@sampler("kthvalue", reference=_kth)
+@sampler("kthvalue", reference=_kth, real=True)
 def kth_values(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(), 1, 0, name="scalar")
     yield Sample(make.distinct(5), 2, name="vector")
     yield Sample(make.distinct(3, 4), 3, 0, True, name="kept")
@@ -111,10 +104,8 @@ def kth_values(make: Make) -> Iterator[Sample]:
     yield Sample(make(0, 3), 1, 1, name="of no rows")
 
 
-@sampler("median.dim", "nanmedian.dim", "mode")
+@sampler("median.dim", "nanmedian.dim", "mode", real=True)
 def middles(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(), 0, name="scalar")
     yield Sample(make.distinct(5), 0, name="odd")
     yield Sample(make.distinct(3, 4), -1, name="even")
@@ -128,11 +119,9 @@ def middles(make: Make) -> Iterator[Sample]:
     )
 
 
-@sampler("median", reference=lambda self: np.sort(self, axis=None)[(self.size - 1) // 2])
-@sampler("nanmedian")
+@sampler("median", reference=lambda self: np.sort(self, axis=None)[(self.size - 1) // 2], real=True)
+@sampler("nanmedian", real=True)
 def medians(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(), name="scalar")
     yield Sample(make.distinct(3, 4), name="matrix")
     yield Sample(make.distinct(5, 1).t(), name="transposed")
@@ -146,10 +135,8 @@ def medians_of_nan(make: Make) -> Iterator[Sample]:
         yield Sample(make.like([2.0, NAN, 1.0, NAN, 3.0]), kink=True, name="nan")
 
 
-@sampler("_median")
+@sampler("_median", real=True)
 def medians_over(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(3, 4), (0, 1), False, False, name="both")
     yield Sample(make.distinct(2, 3, 4), (0, -1), True, False, name="kept")
     yield Sample(make.distinct(2, 3), (1,), False, True, name="numbers")
@@ -164,10 +151,8 @@ def _quantiles(
     )
 
 
-@sampler("quantile", "nanquantile", reference=_quantiles)
+@sampler("quantile", "nanquantile", reference=_quantiles, real=True)
 def quantiles(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(), make.probability(), name="scalar")
     yield Sample(make.distinct(3, 4), make.probability(2), name="all")
     yield Sample(make.distinct(3, 4), make.probability(2), 1, True, name="kept")
@@ -183,20 +168,16 @@ def quantiles(make: Make) -> Iterator[Sample]:
         )
 
 
-@sampler("quantile", "nanquantile")
+@sampler("quantile", "nanquantile", real=True)
 def quantiles_at_the_edge(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     ends = make.like([0.0, 0.5, 1.0])
     yield Sample(make.distinct(3), ends.detach(), 0, kink=True, name="at elements")
     yield Sample(make.like([1.0, NAN, 3.0]), ends.detach(), kink=True, name="nan")
     yield Sample(make.like([-1.0, INFINITY]), ends.detach(), kink=True, name="inf")
 
 
-@sampler("quantile.scalar", "nanquantile.scalar", reference=_quantiles)
+@sampler("quantile.scalar", "nanquantile.scalar", reference=_quantiles, real=True)
 def quantiles_of_a_number(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(3, 4), 0.4, name="all")
     yield Sample(make.distinct(3, 4), 0.7, 0, True, name="kept")
     yield Sample(make.distinct(3, 4), 0.7, 1, interpolation="lower", name="lower")
@@ -211,10 +192,8 @@ def probabilities(make: Make) -> Iterator[Sample]:
 # distinct values ---------------------------------------------------------------------------------
 
 
-@sampler("_distinct")
+@sampler("_distinct", real=True)
 def distinct_values(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(4), None, False, name="vector")
     yield Sample(make.distinct(2, 3), None, True, name="consecutive")
     yield Sample(make.distinct(3, 2), 0, False, name="slices")
@@ -225,11 +204,13 @@ def distinct_values(make: Make) -> Iterator[Sample]:
     )
 
 
-@sampler("_unique", reference=lambda self, sorted=True, return_inverse=False: (np.unique(self),))
-@sampler("_unique2", reference=lambda self, *options: (np.unique(self),))
+@sampler(
+    "_unique",
+    reference=lambda self, sorted=True, return_inverse=False: (np.unique(self),),
+    real=True,
+)
+@sampler("_unique2", reference=lambda self, *options: (np.unique(self),), real=True)
 def uniques(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(4), name="vector")
     yield Sample(make.distinct(3, 2).t(), True, True, name="inverse")
     yield Sample(make.distinct(), True, True, name="scalar")
@@ -237,20 +218,16 @@ def uniques(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([2.0, 1.0, 2.0, 3.0]), True, True, kink=True, name="ties")
 
 
-@sampler("unique_consecutive")
+@sampler("unique_consecutive", real=True)
 def runs(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(4), name="vector")
     yield Sample(make.distinct(3, 2), True, True, 0, name="slices")
     yield Sample(make.like([2.0, 2.0, 1.0, 2.0]), True, True, kink=True, name="ties")
 
 
-@sampler("unique_dim")
-@sampler("unique_dim_consecutive")
+@sampler("unique_dim", real=True)
+@sampler("unique_dim_consecutive", real=True)
 def unique_slices(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.distinct(3, 2), 0, name="rows")
     yield Sample(make.distinct(3, 2), -1, True, True, name="columns")
 
@@ -262,10 +239,8 @@ def _ladder(make: Make, *shape: int) -> ad.Tensor:
     return make.like(np.sort(make.distinct(*shape).detach().numpy().real, axis=-1))
 
 
-@sampler("searchsorted.Tensor")
+@sampler("searchsorted.Tensor", real=True)
 def searches(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(_ladder(make, 5), make(2, 3), name="common")
     yield Sample(_ladder(make, 5), make(), right=True, name="scalar")
     yield Sample(_ladder(make, 2, 5), make(2, 3), side="right", name="rows")
@@ -358,10 +333,10 @@ def histograms_of_parts(make: Make) -> Iterator[Sample]:
         yield Sample(make.distinct(5).detach(), 4, weight=make(5), name="range of the elements")
 
 
-@sampler("bincount", reference=lambda self, weights=None, n=0: np.bincount(self, weights, n))
+@sampler(
+    "bincount", reference=lambda self, weights=None, n=0: np.bincount(self, weights, n), real=True
+)
 def counts(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.index(4, 6), name="counts")
     yield Sample(make.index(4, 6), make(6), name="weights")
     yield Sample(make.index(2, 3), make(3), 5, name="at least")

@@ -222,10 +222,8 @@ def sums_over_in(make: Make) -> Samples:
     yield Sample(coo(make(4)), (1,), dtype=ad.complex128, name="complex")
 
 
-@sampler("_sparse_softmax", "_sparse_log_softmax")
+@sampler("_sparse_softmax", "_sparse_log_softmax", real=True)
 def softmaxes(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for dim in (0, 1):
         yield Sample(coo(make(5), indices=TWICE), dim, False, name=f"dim {dim}")
     yield Sample(coo(make(2, 2), indices=[[2, 0]], size=(3, 2)), -1, False, name="dense dim")
@@ -233,18 +231,14 @@ def softmaxes(make: Make) -> Samples:
     yield Sample(csr(make(4)), 1, False, name="csr")
 
 
-@sampler("_sparse_softmax.int", "_sparse_log_softmax.int")
+@sampler("_sparse_softmax.int", "_sparse_log_softmax.int", real=True)
 def softmaxes_in(make: Make) -> Samples:
-    if make.is_complex:
-        return
     yield Sample(coo(make(5), indices=TWICE), 1, name="coo")
     yield Sample(csr(make(4)), 0, dtype=ad.float64, name="csr")
 
 
-@sampler("_sparse_softmax_backward_data", "_sparse_log_softmax_backward_data")
+@sampler("_sparse_softmax_backward_data", "_sparse_log_softmax_backward_data", real=True)
 def softmax_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for dim in (0, 1):
         yield Sample(coo(make(4)), coo(make(4)), dim, coo(make(4)), name=f"dim {dim}")
 

@@ -23,10 +23,8 @@ def _degrees(*values: int) -> ad.Tensor:
     return ad.from_numpy(np.array(values))
 
 
-@sampler(*(f"special_{name}" for name in POLYNOMIALS))
+@sampler(*(f"special_{name}" for name in POLYNOMIALS), real=True)
 def polynomials(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(
         make.like([0.0, 1.0, -1.0, 0.3, 0.7, -0.2]), _degrees(0, 1, 2, 3, 4, 5), name="degrees"
     )
@@ -36,10 +34,8 @@ def polynomials(make: Make) -> Iterator[Sample]:
     yield Sample(make.unit(3, 2).t(), _degrees(-1, 2, 7), name="negative degree, transposed")
 
 
-@sampler(*(f"special_{name}.n_scalar" for name in POLYNOMIALS))
+@sampler(*(f"special_{name}.n_scalar" for name in POLYNOMIALS), real=True)
 def polynomials_of_one_degree(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for degree in (0, 1, 2, 5):
         yield Sample(make.unit(3), degree, name=f"degree {degree}")
 
@@ -49,18 +45,14 @@ def polynomials_at_one_point(make: Make) -> Iterator[Sample]:
     yield Sample(0.3, _degrees(0, 1, 4), name="degrees")
 
 
-@sampler("_orthogonal_polynomial")
+@sampler("_orthogonal_polynomial", real=True)
 def polynomial_derivatives(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for kind in ("chebyshev_v", "laguerre_l"):
         yield Sample(make.unit(3), _degrees(1, 3, 5), kind, 1, name=f"slope of {kind}")
 
 
-@sampler("_bessel")
+@sampler("_bessel", real=True)
 def bessel_functions(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for kind in ("jv", "yv", "iv", "kv", "ive", "kve"):
         yield Sample(make.uniform(0.5, 6.0, 4), make.like([0.5, 1.0, 2.3, 7.9]), kind, name=kind)
 
@@ -72,28 +64,22 @@ def functions_by_name(make: Make) -> Iterator[Sample]:
         yield Sample(make.positive(4), "sici", 1, name="its second result")
 
 
-@sampler("_analytic_derivative")
+@sampler("_analytic_derivative", real=True)
 def quotients(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for name in ("exprel", "log1prel", "sinhc", "dawsn"):
         yield Sample(make.like([-0.7, 0.0, 0.3, 2.5]), name, 0, name=name)
         yield Sample(make.like([-0.6, 1e-9, 0.4, 11.0]), name, 2, name=f"curvature of {name}")
 
 
-@sampler("_carlson")
+@sampler("_carlson", real=True)
 def elliptic_integrals(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     x, y = make.uniform(0.5, 2.0, 3), make.uniform(0.5, 2.0, 3)
     yield Sample(x, y, make.like([0.1, 1.0, 7.0]), 0, 0, 1, name="of the second kind")
     yield Sample(x, y, x.detach().clone(), 0, 1, 0, name="equal arguments")
 
 
-@sampler("_student_cdf", "_student_log_density")
+@sampler("_student_cdf", "_student_log_density", real=True)
 def students(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     df = make.like([0.5, 3.0, 10.0, 1.0, 40.0])
     yield Sample(make.like([-3.0, 0.0, 0.2, 0.7, 2.0]), df, name="middle and tails")
 
@@ -118,28 +104,22 @@ def functions_of_four(make: Make) -> Iterator[Sample]:
         yield Sample(*shapes, make.unit(3), "hyp2f1", name="whole shapes")
 
 
-@sampler("_gaussian_derivative")
+@sampler("_gaussian_derivative", real=True)
 def bells(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for n, a in ((0, 1.0), (1, 0.5), (3, 1.0)):
         yield Sample(make(2, 3), n, a, name=f"order {n}")
     yield Sample(make(0, 2), 1, 1.0, name="empty")
 
 
-@sampler("_erf_beside")
+@sampler("_erf_beside", real=True)
 def values_and_their_bells(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for values, name in ((make(2, 3), "plain"), (make(), "0-d"), (make(0, 2), "empty")):
         bell = (-values.detach().square()).exp() if values.is_floating_point() else values
         yield Sample(values, bell, name=name)
 
 
-@sampler("logit")
+@sampler("logit", real=True)
 def probabilities(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.probability(2, 3), name="plain")
     yield Sample(make.probability(), 0.01, name="0-d with eps")
     yield Sample(make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
@@ -147,10 +127,8 @@ def probabilities(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([-0.5, 1.5, 0.5]), 0.2, name="outside")
 
 
-@sampler("_logit_slope")
+@sampler("_logit_slope", real=True)
 def slopes(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.probability(2, 3), name="plain")
     yield Sample(make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
 
@@ -160,48 +138,36 @@ def _logit_gradient(grad: Any, p: Any, eps: float | None = None) -> Any:
     return np.where(inside, grad / (p * (1 - p)), 0)
 
 
-@sampler("logit_backward", reference=_logit_gradient)
+@sampler("logit_backward", reference=_logit_gradient, real=True)
 def logit_gradients(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make(2, 3), make.probability(2, 3), name="plain")
     yield Sample(make(3), make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
 
 
-@sampler("mvlgamma")
+@sampler("mvlgamma", real=True)
 def multivariate(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for p in (1, 2, 5):
         yield Sample(make.uniform(2.5, 6.0, 2, 3), p, name=f"dimension {p}")
 
 
-@sampler("special_zeta.self_scalar")
+@sampler("special_zeta.self_scalar", real=True)
 def sums_of_powers(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(2.5, make.positive(3), name="vector")
 
 
-@sampler("xlogy.Tensor")
+@sampler("xlogy.Tensor", real=True)
 def products_with_logarithms(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([0.0, 0.0, 2.0]), make.like([1.0, 3.0, 2.0]), name="x is 0")
     yield Sample(make.like([0.0, 0.0]), make.like([0.0, -1.0]), kink=True, name="0 log 0")
 
 
-@sampler("special_xlog1py")
+@sampler("special_xlog1py", real=True)
 def products_with_log1p(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([0.0, 0.0, 2.0]), make.like([-1.0, 3.0, -0.5]), kink=True, name="x is 0")
 
 
-@sampler("igamma", "igammac")
+@sampler("igamma", "igammac", real=True)
 def incomplete(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([0.5, 3.0, 20.0]), make.like([4.0, 3.5, 12.0]), name="regimes")
 
 
@@ -225,27 +191,29 @@ def _regimes(make: Make) -> tuple[ad.Tensor, ad.Tensor, ad.Tensor]:
     )
 
 
-@sampler("special_betainc")
+@sampler("special_betainc", real=True)
 def incomplete_betas(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(*_regimes(make), name="regimes")
     yield Sample(make.positive(), make.positive(2, 1), make.probability(3), name="broadcast")
     yield Sample(make.positive(0), make.positive(0), make.probability(0), name="empty")
 
 
-@sampler("_betainc_derivative", "_beta_density")
+@sampler("_betainc_derivative", "_beta_density", real=True)
 def derivatives_of_incomplete_betas(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     for i, j in ((1, 0), (0, 1), (1, 1)):
         yield Sample(*_regimes(make), i, j, name=f"orders {i} and {j}")
 
 
-@sampler("special_i0e", "special_i1e", "sinc", "special_log_ndtr", "special_erfcx", "special_i1")
+@sampler(
+    "special_i0e",
+    "special_i1e",
+    "sinc",
+    "special_log_ndtr",
+    "special_erfcx",
+    "special_i1",
+    real=True,
+)
 def far_and_near(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
-        return
     yield Sample(make.like([0.1, -3.0, 8.0]), name="both sides")
     yield Sample(make.like([1e-9, 40.0, 1e4]), kink=True, name="tiny and large")
 

@@ -69,10 +69,8 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@sampler("_cudnn_rnn", reference=cudnn_reference)
+@sampler("_cudnn_rnn", reference=cudnn_reference, real=True)
 def cudnn_rnns(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for name, case in CASES.items():
         first, rest = cudnn(make, **case)
         yield Sample(*first, *rest, name=name)
@@ -87,10 +85,8 @@ def results(make: Make, first: list[Any], rest: list[Any], mask: tuple[bool, ...
     return [x, params, stride, flat, hx, cx, output, *grads, *rest, reserve, mask]
 
 
-@sampler("_cudnn_rnn_backward")
+@sampler("_cudnn_rnn_backward", real=True)
 def cudnn_rnn_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for name in ("lstm", "projected", "gru, lengths", "tanh", "relu, two layers"):
         mask = True, True, CASES[name]["mode"] == 2, True
         yield Sample(*results(make, *cudnn(make, **CASES[name]), mask), name=name)
@@ -104,10 +100,8 @@ def flattening(make: Make) -> Samples:
     yield Sample(params, 4, 2, 1, 2, 0, 1, False, False, name="plain")
 
 
-@sampler("_lstm_mps", reference=recurrent.of_input(recurrent.lstm_step))
+@sampler("_lstm_mps", reference=recurrent.of_input(recurrent.lstm_step), real=True)
 def lstms(make: Make) -> Samples:
-    if make.is_complex:
-        return
     one, two = (stack(make, 4, n, n, biases=n == 1) for n in (1, 2))
     plain = [make(1, 2, 2), make(1, 2, 2)]
     yield Sample(make(2, 2, 2), plain, one, True, 1, 0.0, True, False, False, name="plain")
@@ -115,10 +109,8 @@ def lstms(make: Make) -> Samples:
     yield Sample(make(1, 2, 2), states, two, False, 2, 0.0, True, True, True, name="batch first")
 
 
-@sampler("lstm_mps_backward")
+@sampler("lstm_mps_backward", real=True)
 def lstm_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     args = make(2, 1, 2), [make(1, 1, 2), make(1, 1, 2)], stack(make, 4, 1, 1, biases=True)
     options = True, 1, 0.0, True, False, False
     with ad.no_grad():
@@ -134,10 +126,8 @@ def single(make: Make, mode: int, *shape: int) -> list[Any]:
     return [make(2, 2, 2), *stack(make, PARTS[mode], 1, 1, biases=True), make(*shape), make(*shape)]
 
 
-@sampler("mkldnn_rnn_layer", reference=layer_reference)
+@sampler("mkldnn_rnn_layer", reference=layer_reference, real=True)
 def layers(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for name, mode, reverse, biases in (
         ("lstm", 2, False, True), ("lstm backwards", 2, True, False), ("gru", 3, False, True),
     ):  # fmt: skip
@@ -146,10 +136,8 @@ def layers(make: Make) -> Samples:
         yield Sample(*single(make, mode, *shape), *options, name=name)
 
 
-@sampler("mkldnn_rnn_layer_backward")
+@sampler("mkldnn_rnn_layer_backward", real=True)
 def layer_backwards(make: Make) -> Samples:
-    if make.is_complex:
-        return
     for name, mode, reverse in (("lstm", 2, False), ("gru backwards", 3, True)):
         args = single(make, mode, 2, 2)
         with ad.no_grad():
