@@ -1,7 +1,7 @@
 """Doors: functions under another library's names, by a table of signatures and expressions.
 
-rows.py reads the tables and explains their dialect. A door has a table and its words, the functions
-of which expressions are made beside operators.
+rows.py reads the tables and explains their dialect. A door has a table, and words: the functions
+that its expressions call in addition to operators.
 """
 
 from adjoint.doors.rows import DoorRow as DoorRow

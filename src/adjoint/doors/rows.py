@@ -227,6 +227,6 @@ def door(
         return made
 
     def names() -> list[str]:
-        return sorted({*rows, *(n for n in module if not n.startswith("_"))})
+        return sorted({*rows, *(n for n in module if n[0].isalpha())})
 
     return find, names

@@ -1,15 +1,5 @@
 """SciPy's special functions on tensors: those of `adjoint.numpy.special`."""
 
-from __future__ import annotations
+from adjoint.doors.numpy import reading
 
-from typing import Any
-
-from adjoint.numpy import special
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(special, name)
-
-
-def __dir__() -> list[str]:
-    return special.__dir__()
+__getattr__, __dir__ = reading.door(globals(), "special")

@@ -1,10 +1,10 @@
-"""Words of the table functions.txt: what the standard's arguments become for our operators.
+"""Words of functions.txt: conversions of the standard's arguments for our operators.
 
-All names of this file are words, also those that it imports under their own names.
+Every name of this file is a word, imported names included.
 
-The standard promotes arrays by their dtypes alone, also those without dimensions; a Python number
-takes the dtype of the array beside it. Where it leaves a result open (a float with an integer
-array, the sine of integers) these are NumPy's: float64.
+The standard promotes arrays by their dtypes alone, arrays without dimensions included; a Python
+number takes the dtype of the array that it meets. Where the standard leaves a result open (a float
+with an integer array, the sine of integers), it is NumPy's: float64.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def common(*values: Any) -> list[Tensor]:
 
 
 def common_floating(*values: Any) -> list[Tensor]:
-    """The same, with integers as float64."""
+    """As `common`, with integers as float64."""
     return [floating(v) for v in common(*values)]
 
 
@@ -125,7 +125,7 @@ def axes(axis: Any, x: Tensor) -> list[int]:
 
 
 def place(axis: int | None, x: Tensor) -> int:
-    """One dimension, counted from the front; None is that of a vector."""
+    """One dimension, counted from the front; None is a vector's only dimension."""
     if axis is None and x.ndim != 1:
         raise DimensionError(f"axis=None is for vectors, this array has {x.ndim} dimensions")
     chosen = axis or 0
@@ -148,7 +148,7 @@ def flattened(arrays: Sequence[Tensor], axis: int | None) -> list[Tensor]:
 
 
 def within(k: int, rows: int, columns: int) -> int:
-    """The number of a diagonal, those outside a matrix as the next one to it."""
+    """The number of a diagonal; one outside the matrix becomes the nearest just outside."""
     return max(-rows, min(k, columns))
 
 
@@ -159,7 +159,7 @@ def span(start: Any, stop: Any, step: Any) -> tuple[Any, Any, Any]:
 
 
 def shifts(shift: Any, axis: Any) -> tuple[list[int], list[int]]:
-    """What `roll` moves, and where: one shift is for all dimensions that are named."""
+    """(shifts, dimensions) for `roll`: one shift serves all dimensions of `axis`."""
     dims = [] if axis is None else [axis] if isinstance(axis, int) else list(axis)
     return ([shift] * max(len(dims), 1) if isinstance(shift, int) else list(shift)), dims
 
@@ -201,7 +201,7 @@ def complex_expm1(z: Tensor) -> Tensor:
 
 
 def complex_tanh(z: Tensor) -> Tensor:
-    """tanh z, whose imaginary part at infinity has the sign of that of z."""
+    """tanh z; at infinity its imaginary part is 0 with the sign of z's imaginary part."""
     ends = ad.complex(z.real.sign(), z.imag.sign() * 0)
     return ad.where(z.real.isinf() & z.imag.isfinite(), ends, z.tanh())
 

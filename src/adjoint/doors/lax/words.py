@@ -59,7 +59,7 @@ def from_the_end(running: Callable[..., Any], x: Any, dim: int, reverse: bool) -
 
 
 def contracted(a: Any, b: Any, numbers: Any) -> Any:
-    """Sums of products over pairs of dimensions; those of batches come first."""
+    """Sums of products over pairs of dimensions; batch dimensions come first."""
     (left, right), (left_batch, right_batch) = numbers
     letters = iter(string.ascii_letters)
     names = [next(letters) for _ in range(a.ndim)]

@@ -1,4 +1,4 @@
-"""What the arguments of NumPy's functions become: tensors, with NumPy's dtypes.
+"""Conversion of the arguments of NumPy's functions to tensors, with NumPy's dtypes.
 
 The words here are the types of arguments in `names.txt`. Lists and arrays become tensors as NumPy
 would convert them, Python's floats float64 whatever `ad.set_default_dtype` says, and operands that
@@ -49,7 +49,7 @@ def Number(value: Any) -> Any:
 
 
 def Operand(value: Any) -> Any:
-    """The same among arrays, where NumPy's scalars have a dtype that counts."""
+    """As `Number`, but NumPy's scalars become tensors: among arrays their dtype counts."""
     return Array(value) if isinstance(value, np.generic) else Number(value)
 
 
@@ -99,7 +99,7 @@ def common(*operands: Tensor) -> tuple[Tensor, ...]:
 
 
 def common_numbers(*operands: Any) -> tuple[Any, ...]:
-    """The same where some are Python numbers, which stay so; one of them is a tensor after this."""
+    """As `common`, but Python numbers stay numbers; at least one result is a tensor."""
     tensors = [o for o in operands if isinstance(o, Tensor) and type(o) is not HeldNumber]
     if not tensors:
         return common(*(Array(o) for o in operands))

@@ -99,7 +99,7 @@ def on_writable(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def outermost(value: Any) -> Any:
-    """What NumPy takes for an array: an array or a tensor as it is, anything else as an array."""
+    """The array that NumPy sees: an array or a tensor itself, anything else converted to one."""
     return value if isinstance(value, Tensor) else array_of(Array(value))
 
 
@@ -110,7 +110,7 @@ def dressed_like(given: Any, tensor: Any) -> Any:
 
 
 def made_like(given: Any, value: Any) -> Any:
-    """The same for a function that returns an array even without dimensions."""
+    """As `dressed_like`, but an array also where the tensor has no dimensions."""
     if not isinstance(value, Tensor) or dressed_like(given, value) is value:
         return value
     return array_of(value)

@@ -61,7 +61,7 @@ def setitem(self: Any, key: Any, value: Any) -> None:
 
 
 def as_written(tensor: Any, value: Any) -> Any:
-    """What is written to a tensor, as tensors take it."""
+    """A value that is written to an array, converted to one that tensors take."""
     if type(value) in (bool, int, float, complex):
         return value
     return value.settled(tensor.dtype) if type(value) is HeldNumber else Array(value)

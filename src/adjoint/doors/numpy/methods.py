@@ -1,4 +1,4 @@
-"""What is NumPy's about arrays: their operators, methods, brackets and attributes.
+"""The operators, methods, brackets and attributes that NumPy gives arrays.
 
 They are put on the class when this module is first imported, which is before the first array is
 made. Operators are NumPy's ufuncs, with its promotion; methods are rows of `names.txt`. A keyword
@@ -139,7 +139,7 @@ def _ufunc(name: str) -> Ufunc[Any]:
 
 
 def _method(name: str) -> Callable[..., Any]:
-    """A method of NumPy's arrays; with a keyword that it does not have, that of tensors."""
+    """A method of NumPy's arrays; called with a keyword that NumPy's lacks, the tensor's method."""
     function = reading.method(name)
     try:
         known = signature(function).parameters

@@ -137,7 +137,7 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, keywords:
 def array_ufunc_of_arrays(
     self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any
 ) -> Any:
-    """The same with an array of ours, or a number, among the arguments."""
+    """NumPy's call of a ufunc with an array of ours, or a number, among the arguments."""
     if _by_a_library() and _is_value((inputs, keywords)):
         plain = _arrays(inputs)
         return getattr(ufunc, method)(*plain, **{k: _arrays(v) for k, v in keywords.items()})
@@ -156,7 +156,7 @@ def array_ufunc_of_arrays(
 
 
 def array_function_of_arrays(self: Any, function: Any, types: Any, args: Any, keywords: Any) -> Any:
-    """The same with an array of ours, or a number, among the arguments."""
+    """NumPy's call of a function with an array of ours, or a number, among the arguments."""
     if _by_a_library() and function not in _BUFFERS and _is_value((args, keywords)):
         return function(*_arrays(args), **{k: _arrays(v) for k, v in keywords.items()})
     found = _OF_ARRAYS.get(function)

@@ -30,13 +30,13 @@ from adjoint.ops.operator import packet
 from adjoint.tensor.tensor import Tensor
 
 _FILE = os.path.join(os.path.dirname(__file__), "names.txt")
-# Arguments that say how to compute or to store, not what: taken, and without effect.
+# Arguments about memory or the way of computing, which have no effect here.
 _IGNORED = frozenset(
     ("casting", "check_finite", "device", "kind", "like", "order", "out", "overwrite_a",
      "overwrite_b", "overwrite_input", "subok", "writeable")
 )  # fmt: skip
 _OFTEN = ("Array", "Number")  # types of arguments that are mostly tensors already
-# Sections whose names are not those of NumPy itself, and where users find all functions.
+# The public module of each section; all other sections belong to "".
 _HOMES = {
     "": "adjoint.numpy",
     "fft": "adjoint.numpy.fft",
@@ -142,7 +142,7 @@ def their_ufunc(module: str, name: str) -> np.ufunc:
 
 
 def _elements(module: str, row: DoorRow) -> Callable[..., Any]:
-    """What a ufunc does to tensors: an operator, or an expression."""
+    """The function that a ufunc applies to tensors: an operator, or an expression."""
     if row.signature is None:
         return packet(row.expression).function
     return _compiled(module, row, _untyped(row))
@@ -193,7 +193,7 @@ def _compiled(module: str, row: DoorRow, text: str) -> Callable[..., Any]:
 
 
 def _returned(row: DoorRow) -> Any:
-    """What a function returns, as an annotation."""
+    """The annotation of a function's result."""
     if row.returns == "Tensor":
         return Tensor
     # atleast_1d returns one or several views; where() an array, or places

@@ -1,4 +1,4 @@
-"""What to say where a value is about to leave a derivative: who asked for it, and the way out.
+"""Messages where a value is about to leave a derivative: who asked for it, and the way out.
 
 NumPy and SciPy ask for an array, or for a float, from C or from Python of theirs. The message names
 the user's line, what stands there, and the function of the library, with what to write instead.
@@ -137,7 +137,7 @@ def _public(frames: list[Any]) -> str:
 
 
 def _way_out(function: str) -> str:
-    """What to use in place of a function of a library."""
+    """The advice that replaces a function of a library."""
     home, _, name = function.rpartition(".")
     ours = home.replace("scipy", "adjoint.scipy", 1)
     if home in ("scipy.linalg", "scipy.stats", "scipy.special") and name in dir(imported(ours)):

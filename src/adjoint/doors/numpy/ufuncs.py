@@ -65,7 +65,7 @@ class Ufunc(Generic[R]):
 
     @property
     def __signature__(self) -> Signature:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What one calls; `__call__` takes outputs by position, too."""
+        """The documented signature; `__call__` also takes outputs by position."""
         names = ("x",) if self.nin == 1 else tuple(f"x{i + 1}" for i in range(self.nin))
         inputs = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
         keywords = list(signature(Ufunc.__call__).parameters.values())[2:-1]

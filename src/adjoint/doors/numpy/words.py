@@ -1,4 +1,4 @@
-"""What the expressions of `names.txt` say beside operators: which dimensions, which elements.
+"""Words of `names.txt`: functions of dimensions, shapes and elements that expressions call.
 
 Everything here is made of operators, so that every transform goes through it.
 """
@@ -57,7 +57,7 @@ _SINGLE = frozenset(("prod", "argmax", "argmin"))
 
 
 def reduced(name: str, a: Tensor, axis: Any = None, keepdims: Any = False, **more: Any) -> Tensor:
-    """A reduction over the dimensions that `axis` names; over none, that of each element."""
+    """A reduction over the dimensions that `axis` names; over none, of each element alone."""
     function = getattr(ad, name)
     if type(axis) is int and a.ndim:  # the short way
         return function(a, axis, keepdim=bool(keepdims), **more)
@@ -141,7 +141,7 @@ def count_of(a: Tensor, where: Any, axis: Any, keepdims: Any) -> Any:
 
 
 def in_order(a: Tensor, order: str | None) -> Tensor:
-    """The tensor whose elements, row by row, are those of `a` in Fortran's order if it is "F"."""
+    """The tensor, transposed for order "F": its rows then list the elements in Fortran's order."""
     if order not in (None, "C", "K", "A", "F"):
         raise ArgumentError(f"order={order!r} is one of 'C', 'F', 'A', 'K'")
     return a.permute(list(range(a.ndim))[::-1]) if order == "F" else a
@@ -157,17 +157,17 @@ def reshaped(a: Tensor, shape: Any, order: str | None = "C") -> Tensor:
 
 
 def places(shape: Sequence[int], indices: Any) -> Tensor:
-    """Where the elements that an index names are in the flattened tensor."""
+    """The positions in the flattened tensor of the elements that an index selects."""
     return Array(np.arange(math.prod(shape)).reshape(tuple(shape)))[indices]
 
 
 def so_many(a: Tensor, size: int, fill_value: Any) -> Tensor:
-    """The places of elements that are not zero, one in a row; `size` of them."""
+    """The positions of `size` elements that are not zero, one position in a row."""
     return ad.nonzero_static(a, size=size, fill_value=int(fill_value))
 
 
 def places_of(a: Tensor, size: int | None, fill_value: Any) -> tuple[Tensor, ...]:
-    """The same by dimension; of all of them if no size is given."""
+    """The positions of nonzero elements, a vector for each dimension: `size` of them, or all."""
     found = ad.nonzero_numpy(a) if size is None else so_many(a, size, fill_value).unbind(1)
     return tuple(found)
 

@@ -202,7 +202,7 @@ class _Globals:
 
 @functools.cache
 def _scope(module: str, names: _Globals) -> dict[str, Any]:
-    """A module's names: NumPy, scipy.special and what selects by masks are those of tensors."""
+    """A module's names, with NumPy, scipy.special and apply_where replaced by ours for tensors."""
     scope = dict(names.values)
     for name, value in names.values.items():
         if isinstance(value, types.ModuleType):
@@ -234,7 +234,7 @@ def _scipy_special() -> Any:
 
 
 class _Extra:
-    """What SciPy takes of array_api_extra."""
+    """The function of array_api_extra that SciPy calls."""
 
     @staticmethod
     def apply_where(

@@ -72,7 +72,7 @@ def bincount(x: Tensor, weights: Any, minlength: int, *, length: int | None = No
 
 
 def choose(a: Tensor, choices: list[Tensor], mode: str = "raise") -> Tensor:
-    """Of each element that of the array whose number `a` is."""
+    """For each element, the element of choices[n], where n is the element of `a`."""
     index = _bounded(a.to(int64), len(choices), mode)
     shape = np.broadcast_shapes(tuple(index.shape), *(tuple(c.shape) for c in choices))
     stacked = ad.stack([c.expand(shape) for c in choices])

@@ -38,7 +38,7 @@ class Joiner:
         return a.reshape([*(1,) * before, *a.shape, *(1,) * (missing - before)])
 
     def _told(self, text: str) -> Joiner:
-        """What the text of numbers "axis,dimensions,place" before the others says."""
+        """The joiner that a text "axis,dimensions,place" before the parts asks for."""
         try:
             numbers = [int(n) for n in text.split(",")]
         except ValueError:

@@ -46,12 +46,12 @@ def sizes(shape: Any) -> tuple[int, ...]:
 
 
 def sizes_like(a: Tensor, shape: Any) -> tuple[int, ...]:
-    """The shape that is asked for, or that of an array."""
+    """The requested shape, or the shape of an array."""
     return tuple(a.shape) if shape is None else sizes(shape)
 
 
 def filled(value: Tensor, shape: tuple[int, ...], dtype: Any) -> Tensor:
-    """A new array of one value, or of those that broadcast."""
+    """A new array filled with one value, or with values that broadcast."""
     return value.to(dtype).expand(shape).clone()
 
 

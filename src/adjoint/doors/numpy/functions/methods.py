@@ -13,7 +13,7 @@ from adjoint.doors.numpy.conversion import Array
 
 
 def one_of(given: tuple[Any, ...]) -> Any:
-    """What was given as one argument, or as several: `x.reshape(2, 3)`, `x.reshape((2, 3))`."""
+    """One tuple, given as such or as several arguments: `x.reshape((2, 3))`, `x.reshape(2, 3)`."""
     return given[0] if len(given) == 1 else given
 
 

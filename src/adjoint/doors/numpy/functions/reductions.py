@@ -38,7 +38,7 @@ def average(a: Tensor, axis: Any, weights: Any, returned: bool, *, keepdims: Any
 
 
 def _weights_like(a: Tensor, weights: Tensor, axis: Any) -> Tensor:
-    """Weights in the shape of a; they may have that of the dimensions that `axis` names."""
+    """Weights broadcast to the shape of a; they may be given for the dimensions of `axis` alone."""
     if weights.shape == a.shape:
         return weights
     dims = dims_of(axis, a.ndim)
@@ -152,7 +152,7 @@ def quantiles(
     *,
     nan: bool = False,
 ) -> Tensor:
-    """Quantiles along dimensions; those of several q come first."""
+    """Quantiles along dimensions; the dimensions of q come first."""
     given, a = a, floating(a)
     if isinstance(q, Tensor) and not a.dtype.is_complex:
         a, q = common(a, floating(q))

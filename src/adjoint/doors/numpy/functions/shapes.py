@@ -26,7 +26,7 @@ def paired(shift: Any, axis: Any) -> tuple[list[int], list[int]]:
 
 
 def rolled(axis: int, start: int, ndim: int) -> int:
-    """Where a dimension comes to stand that is rolled before another."""
+    """The new position of a dimension that is rolled before another."""
     start = start + ndim if start < 0 else start
     return start - 1 if axis < start else start
 

@@ -28,7 +28,7 @@ def named(name: str, *args: Tensor) -> Tensor:
 
 
 def all_results(name: str, count: int, *args: Tensor) -> tuple[Tensor, ...]:
-    """The same where it has several results."""
+    """SciPy's function of that name, which has several results."""
     return tuple(ad._scipy(*args, name, part) for part in range(count))
 
 
@@ -78,7 +78,7 @@ def _near_zero(where: Tensor, x: Tensor) -> Tensor:
 
 
 def _in_quarters(x: Tensor) -> tuple[Tensor, Tensor]:
-    """What is left of x degrees after so many quarters of a turn, in radians; degrees are exact."""
+    """(radians left of x degrees, quarters of a turn taken away), subtracted exactly in degrees."""
     rest = ad.fmod(x, 360.0)
     turns = ad.round(rest.detach() / 90)
     return ad.deg2rad(rest - 90 * turns), turns
@@ -165,7 +165,7 @@ def bessel(kind: str, order: Tensor, x: Tensor) -> Tensor:
 
 
 def _whole(order: Tensor) -> int | None:
-    """The whole number that all elements are, among those that the operators take; or None."""
+    """The order as a whole number, if all elements are equal and an operator takes it; or None."""
     if order.home is not None or order.edge is not None or not order.numel():
         return None  # of a transform: there the operator says that it has no derivative in it
     first = order.reshape(-1)[0].item()
