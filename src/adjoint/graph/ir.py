@@ -20,6 +20,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from adjoint.core.dtypes import DType
@@ -76,22 +77,18 @@ class Type:
 class Value:
     """One tensor of a graph."""
 
-    __slots__ = ("name", "node", "number", "type", "uses")
+    __slots__ = ("dtype", "name", "node", "number", "shape", "type", "uses")
 
     def __init__(self, name: str, type: Type, node: Node | None = None, number: int = 0) -> None:
         self.name = name
-        self.type = type
+        self.type, self.shape, self.dtype = type, type.shape, type.dtype
         self.node = node  # the node that computes it; None for an input
         self.number = number  # its number among the node's outputs
         self.uses: dict[Node, int] = {}  # how often each node uses it; outputs do not count
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.type.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.type.dtype
+    def retype(self, type: Type) -> None:
+        """Change the type, and with it shape and dtype, which are asked for most."""
+        self.type, self.shape, self.dtype = type, type.shape, type.dtype
 
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"
@@ -155,7 +152,13 @@ class Node:
 
     def inputs(self) -> Iterator[Value]:
         """The values among the arguments; a value used twice comes twice."""
-        return iter(values_in(self.args))
+        found: list[Value] = []
+        for argument in self.args:  # written out, as below
+            if type(argument) is Value:
+                found.append(argument)
+            elif type(argument) is tuple:
+                found += values_in(argument)
+        return iter(found)
 
     @property
     def output(self) -> Value:
@@ -169,6 +172,8 @@ class Node:
         self._release()
         self.args = tuple(args)
         self._claim()
+        if self.where is not None and (graph := self.where()) is not None:
+            graph.edits += 1
 
     def replace_input(self, old: Value, new: Any) -> None:
         """Use `new` (a value or a constant) wherever this node uses `old`."""
@@ -194,6 +199,9 @@ class Node:
     def __repr__(self) -> str:
         outs = ", ".join(map(repr, self.outputs))
         return f"{outs} = {self.name}({', '.join(map(str, self.args))})"
+
+
+_IN_GRAPH = attrgetter("where")
 
 
 @record
@@ -250,6 +258,9 @@ class Graph:
         self.first: Node | None = None
         self.last: Node | None = None
         self.count = 0
+        self.edits = 0  # grows with every change
+        self.nests = False  # whether a node had graphs inside
+        self.settled: dict[Any, int] = {}  # passes with nothing to do, and the edits by then
         self._names: dict[str, int] = {}
         self.point: Node | None = None  # new nodes go before this one; None: to the end
         self._self = weakref.ref(self)
@@ -294,24 +305,26 @@ class Graph:
 
     @property
     def nodes(self) -> Iterator[Node]:
-        """All nodes in order; the current one may be removed while iterating."""
+        """All nodes in order, but for those that are removed while iterating."""
         return self.after(None)
 
     def after(self, node: Node | None) -> Iterator[Node]:
-        """The nodes after a node, or all; the current one may be removed while iterating."""
+        """The nodes after a node, or all, but for those that are removed while iterating."""
+        found: list[Node] = []
         node = self.first if node is None else node.following
         while node is not None:
-            following = node.following
-            yield node
-            node = following
+            found.append(node)
+            node = node.following
+        return filter(_IN_GRAPH, found)
 
     def reversed_nodes(self) -> Iterator[Node]:
-        """All nodes, last first."""
+        """All nodes, last first, but for those that are removed while iterating."""
+        found: list[Node] = []
         node = self.last
         while node is not None:
-            preceding = node.preceding
-            yield node
-            node = preceding
+            found.append(node)
+            node = node.preceding
+        return filter(_IN_GRAPH, found)
 
     def __len__(self) -> int:
         return self.count
@@ -371,9 +384,17 @@ class Graph:
 
     def replace_uses(self, old: Value, new: Any) -> None:
         """Use `new` wherever `old` is used, in nodes and outputs."""
+        self.edits += 1
         for node in list(old.uses):
             node.replace_input(old, new)
         self.outputs = [new if o is old else o for o in self.outputs]
+
+    def settle(self, each: Any) -> None:
+        """Remember that a pass has nothing to do here, until the next change; a graph with others
+        inside does not know of changes there.
+        """
+        if not self.nests:
+            self.settled[each] = self.edits
 
     def reorder(self, nodes: Iterable[Node]) -> None:
         """Reorder the nodes; the new order has all of them, each after the nodes that it uses."""
@@ -398,6 +419,9 @@ class Graph:
         else:
             before.preceding = node
         self.count += 1
+        self.edits += 1
+        if node.graphs:
+            self.nests = True
 
     def _unlink(self, node: Node) -> None:
         if node.preceding is None:
@@ -410,6 +434,7 @@ class Graph:
             node.following.preceding = node.preceding
         node.where = None
         self.count -= 1
+        self.edits += 1
 
     # -- whole graphs
     # -----------------------------------------------------------------------------------
