@@ -13,7 +13,6 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from types import CodeType
 from typing import Any
 
@@ -25,6 +24,8 @@ from adjoint.core.threads import lock
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import each
+from adjoint.ops.documentation import runs
+from adjoint.table import examples
 from adjoint.table.prepared import PREPARED
 from adjoint.tensor.tensor import Tensor
 
@@ -45,7 +46,7 @@ WORDS: Mapping[str, Any] = {
     "each": each,
     "functional": functional,
 }
-_CLASS = re.compile(r"(_?[A-Z][\w{}]*)(?:\)|$)")
+_CLASS = re.compile(r"(_?[A-Z]\w*)(?:\)|$)")
 _TEXTS = (ast.JoinedStr, ast.Constant, ast.IfExp)  # a statement that is one is the extra_repr
 _making = lock()
 
@@ -91,7 +92,7 @@ def _run(code: CodeType, home: dict[str, Any]) -> Any:
     defined: dict[str, Any] = {}  # apart from its home: it may have the name of one of its words
     exec(code, home, defined)
     made = defined.popitem()[1]
-    made.__doc__ = _documentation(made.__name__)
+    made.__doc__ = _documentation(made.__name__) or None
     return made
 
 
@@ -224,9 +225,8 @@ def _value(statement: ast.stmt) -> ast.expr | None:
 
 def _row(given: doors.DoorRow) -> Row:
     """The parts of a row."""
-    numbered = f"({given.signature or ''})\n{given.expression}".replace("{N}", given.name[-2])
-    signature, _, expression = numbered.partition("\n")
-    groups = signature[1:-1].split(")(")
+    groups = (given.signature or "").split(")(")
+    expression = given.expression or "..."
     base = _base(given)
     if groups[0] == base:
         del groups[0]
@@ -234,7 +234,7 @@ def _row(given: doors.DoorRow) -> Row:
     inputs = _arguments(next(iter(groups), "") or "input")
     for argument in inputs.args[1:]:
         argument.annotation = argument.annotation or ast.Name("Tensor")
-    call, *body = ast.parse(expression or "...").body
+    call, *body = ast.parse(expression).body
     texts = [s for s in body if isinstance(_value(s), _TEXTS)]
     return Row(
         given.name,
@@ -242,7 +242,7 @@ def _row(given: doors.DoorRow) -> Row:
         None if constructor is None else _arguments(constructor),
         inputs,
         given.returns,
-        None if expression.startswith("...") or not expression else _value(call),
+        None if expression.startswith("...") else _value(call),
         [s for s in body if s not in texts],
         _value(texts[0]) if texts else None,
         given.line,
@@ -252,7 +252,7 @@ def _row(given: doors.DoorRow) -> Row:
 def _base(given: doors.DoorRow) -> str:
     """The name of a row's base."""
     found = _CLASS.match(given.signature or "")
-    return found[1].replace("{N}", given.name[-2]) if found else "Module"
+    return found[1] if found else "Module"
 
 
 def _arguments(text: str) -> ast.arguments:
@@ -262,18 +262,9 @@ def _arguments(text: str) -> ast.arguments:
     return found.args
 
 
-def _documentation(name: str) -> str | None:
+def _documentation(name: str) -> str:
     """The docstring of a class: a sentence, more text perhaps, and an example."""
-    start = _examples().find(f"\n\n{name}: ")
-    if start < 0:
-        return None
-    block = _examples()[start + len(name) + 4 :].partition("\n\n")[0]
-    text, shown, example = block.partition("\n>>> ")
-    text = text.replace("\n", "\n\n", 1)  # the sentence is a paragraph
-    return f"{text}\n\n>>> import adjoint as ad\n>>> {example}\n" if shown else text
-
-
-@cache
-def _examples() -> str:
-    with open(EXAMPLES, encoding="utf-8") as file:
-        return f"\n\n{file.read().strip()}\n\n"
+    found = examples.found(EXAMPLES, name)
+    more, shown, lines = found.lines.partition(">>> ")
+    example = runs(examples.Example(name, "", shown + lines))
+    return "\n\n".join(part for part in (found.sentence, more.strip(), example) if part)
