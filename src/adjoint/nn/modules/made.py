@@ -29,9 +29,7 @@ from adjoint.table import examples
 from adjoint.table.prepared import PREPARED
 from adjoint.tensor.tensor import Tensor
 
-_FOLDER = os.path.join(os.path.dirname(doors.__file__), "torch")
-TABLE = os.path.join(_FOLDER, "modules.txt")
-EXAMPLES = os.path.join(_FOLDER, "examples", "modules.txt")
+TABLE = os.path.join(os.path.dirname(doors.__file__), "torch", "modules.txt")
 Sizes = int | Sequence[int]
 # The words of all rows; a file has those of its own rows.
 WORDS: Mapping[str, Any] = {
@@ -79,20 +77,20 @@ def door(
                 base = _base(rows[name])
                 if base not in module:
                     find(base)
-                key = f"module {name} {stamps}"
+                key = f"{module['__name__']}.{name} {stamps}"
                 code = PREPARED.once(key, lambda: _row(rows[name]).code(module))
-                module[name] = _run(code, module)
+                module[name] = _run(code, module, _documentation(rows[name]))
         return module[name]
 
     return find, public.copy, public
 
 
-def _run(code: CodeType, home: dict[str, Any]) -> Any:
-    """The class of a row's code."""
-    defined: dict[str, Any] = {}  # apart from its home: it may have the name of one of its words
+def _run(code: CodeType, home: dict[str, Any], documentation: str) -> Any:
+    """The class that a row's code defines."""
+    defined: dict[str, Any] = {}
     exec(code, home, defined)
     made = defined.popitem()[1]
-    made.__doc__ = _documentation(made.__name__) or None
+    made.__doc__ = documentation or None
     return made
 
 
@@ -106,7 +104,7 @@ def class_definition(value: type) -> ast.ClassDef | None:
 
 
 @record
-class Row:
+class ModuleRow:
     """One class of the table."""
 
     name: str  # "LPPool2d"
@@ -223,7 +221,7 @@ def _value(statement: ast.stmt) -> ast.expr | None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _row(given: doors.DoorRow) -> Row:
+def _row(given: doors.DoorRow) -> ModuleRow:
     """The parts of a row."""
     groups = (given.signature or "").split(")(")
     expression = given.expression or "..."
@@ -236,7 +234,7 @@ def _row(given: doors.DoorRow) -> Row:
         argument.annotation = argument.annotation or ast.Name("Tensor")
     call, *body = ast.parse(expression).body
     texts = [s for s in body if isinstance(_value(s), _TEXTS)]
-    return Row(
+    return ModuleRow(
         given.name,
         base,
         None if constructor is None else _arguments(constructor),
@@ -262,9 +260,9 @@ def _arguments(text: str) -> ast.arguments:
     return found.args
 
 
-def _documentation(name: str) -> str:
+def _documentation(given: doors.DoorRow) -> str:
     """The docstring of a class: a sentence, more text perhaps, and an example."""
-    found = examples.found(EXAMPLES, name)
+    found = examples.found(given.examples, given.name)
     more, shown, lines = found.lines.partition(">>> ")
-    example = runs(examples.Example(name, "", shown + lines))
+    example = runs(examples.Example(given.name, "", shown + lines))
     return "\n\n".join(part for part in (found.sentence, more.strip(), example) if part)
