@@ -39,7 +39,7 @@ BELOW: dict[str, tuple[str, ...]] = {
         *("toolchain", "c_kernels"),
     ),
     "autograd": ("core", "ops", *EAGER, "doors", "transforms", "absent", "legacy"),
-    "nn": ("core", "checks", "ops", *EAGER, "doors", "compiler", "func", "absent"),
+    "nn": ("core", "checks", "table", "ops", *EAGER, "doors", "compiler", "func", "absent"),
     "optim": (
         *("core", "toolchain", "kernels", "elements", "ops", *EAGER, "transforms", "graph"),
         *("compiler", "nn"),

@@ -53,7 +53,7 @@ class LBFGS(Optimizer):
         history_size: int = 100,
         line_search_fn: str | None = None,
     ) -> None:
-        check_at_least("LBFGS", 0, lr=lr)
+        check_at_least("LBFGS", "lr", lr, 0)
         if line_search_fn not in (None, "strong_wolfe"):
             raise ValueRangeError(
                 f"LBFGS(line_search_fn={line_search_fn!r}): use 'strong_wolfe' or None"

@@ -30,14 +30,16 @@ _LEAST = {  # numbers that have a least value
 
 def given(variables: Options) -> Options:
     """The options among the variables of a constructor."""
-    return {k: v for k, v in variables.items() if k not in ("self", "params", "__class__")}
+    options = variables.copy()
+    del options["self"], options["params"], options["__class__"]
+    return options
 
 
 def check(what: str, options: Options, unchecked: Sequence[str], checks: Checks) -> None:
     """Raise unless the options of an optimiser are in their ranges and agree."""
     for name, least in _LEAST.items():
         if name in options and name not in unchecked:
-            check_at_least(what, least, **{name: options[name]})
+            check_at_least(what, name, options[name], least)
     if "betas" in options:
         _check_betas(what, options["betas"])
     if options.get("fused") and (options["foreach"] or options["differentiable"]):
@@ -48,19 +50,18 @@ def check(what: str, options: Options, unchecked: Sequence[str], checks: Checks)
             raise ValueRangeError(f"{what}{message.format(**options)}")
 
 
-def check_at_least(what: str, least: float, **options: Any) -> None:
-    """Raise unless each option is a number of at least `least`."""
-    for name, value in options.items():
-        if isinstance(value, Tensor) and value.numel() != 1:
-            raise ValueRangeError(
-                f"{what}({name}): a tensor of one element is needed, this one has {value.numel()}"
-            )
-        if not value >= least:
-            raise ValueRangeError(f"{what}({name}={value}): must be at least {least}")
+def check_at_least(what: str, name: str, value: Any, least: float) -> None:
+    """Raise unless an option is a number of at least `least`."""
+    if isinstance(value, Tensor) and value.numel() != 1:
+        raise ValueRangeError(
+            f"{what}({name}): a tensor of one element is needed, this one has {value.numel()}"
+        )
+    if not value >= least:
+        raise ValueRangeError(f"{what}({name}={value}): must be at least {least}")
 
 
 def _check_betas(what: str, betas: Sequence[Any]) -> None:
     for number, beta in enumerate(betas):
-        check_at_least(what, 0, **{f"betas[{number}]": beta})
+        check_at_least(what, f"betas[{number}]", beta, 0)
         if not beta < 1:
             raise ValueRangeError(f"{what}(betas={betas}): beta {number} must be less than 1")

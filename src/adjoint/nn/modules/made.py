@@ -1,8 +1,8 @@
 """Modules that are one function: classes made from the rows of doors/torch/modules.txt.
 
 The head of the table explains the rows. A class is made when somebody first asks for it: its Python
-text is compiled with the names of the file in nn/modules that is its home, where pickles, type
-hints and errors look for it. A traceback through it shows its row.
+text is compiled, once for all processes, and run with the names of the file in nn/modules that is
+its home, where pickles, type hints and errors look for it. A traceback through it shows its row.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from types import CodeType
 from typing import Any
 
 from adjoint import doors
@@ -24,11 +24,12 @@ from adjoint.core.threads import lock
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import each
+from adjoint.ops.documentation import runs
+from adjoint.table import examples
+from adjoint.table.prepared import PREPARED
 from adjoint.tensor.tensor import Tensor
 
-_FOLDER = os.path.join(os.path.dirname(doors.__file__), "torch")
-TABLE = os.path.join(_FOLDER, "modules.txt")
-EXAMPLES = os.path.join(_FOLDER, "examples", "modules.txt")
+TABLE = os.path.join(os.path.dirname(doors.__file__), "torch", "modules.txt")
 Sizes = int | Sequence[int]
 # The words of all rows; a file has those of its own rows.
 WORDS: Mapping[str, Any] = {
@@ -43,9 +44,18 @@ WORDS: Mapping[str, Any] = {
     "each": each,
     "functional": functional,
 }
-_CLASS = re.compile(r"_?[A-Z]\w*")
+_CLASS = re.compile(r"(_?[A-Z]\w*)(?:\)|$)")
 _TEXTS = (ast.JoinedStr, ast.Constant, ast.IfExp)  # a statement that is one is the extra_repr
 _making = lock()
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    """The size and the time of a file on which code depends."""
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
+
+
+_STAMPS = (_stamp(TABLE), _stamp(__file__))
 
 
 def door(
@@ -54,6 +64,7 @@ def door(
     """The `__getattr__`, `__dir__` and `__all__` of a file of modules: those of its section of the
     table, and its `own`.
     """
+    stamps = (*_STAMPS, _stamp(module["__file__"]))
     rows = doors.read(TABLE)[module["__name__"].rpartition(".")[2]]
     public = sorted([*own, *(name for name in rows if not name.startswith("_"))])
     module.update((name, word) for name, word in WORDS.items() if name not in module)
@@ -63,13 +74,24 @@ def door(
             raise absent(module["__name__"], name, public)
         with _making:  # two threads get the same class
             if name not in module:
-                row = _row(rows[name])
-                if row.base not in module:
-                    find(row.base)
-                module[name] = row.made(module)
+                base = _base(rows[name])
+                if base not in module:
+                    find(base)
+                key = f"{module['__name__']}.{name} {stamps}"
+                code = PREPARED.once(key, lambda: _row(rows[name]).code(module))
+                module[name] = _run(code, module, _documentation(rows[name]))
         return module[name]
 
     return find, public.copy, public
+
+
+def _run(code: CodeType, home: dict[str, Any], documentation: str) -> Any:
+    """The class that a row's code defines."""
+    defined: dict[str, Any] = {}
+    exec(code, home, defined)
+    made = defined.popitem()[1]
+    made.__doc__ = documentation or None
+    return made
 
 
 def class_definition(value: type) -> ast.ClassDef | None:
@@ -82,7 +104,7 @@ def class_definition(value: type) -> ast.ClassDef | None:
 
 
 @record
-class Row:
+class ModuleRow:
     """One class of the table."""
 
     name: str  # "LPPool2d"
@@ -95,17 +117,13 @@ class Row:
     text: ast.expr | None  # f"{norm_type}"
     line: int  # 235
 
-    def made(self, words: dict[str, Any]) -> Any:
-        """The class; the names in its text are `words`, the globals of its home."""
+    def code(self, words: Mapping[str, Any]) -> CodeType:
+        """The code of the class; the names in its text are `words`, the globals of its home."""
         tree = ast.parse(self.source(words))
         for node in ast.walk(tree):
             if isinstance(node, (ast.stmt, ast.expr, ast.arg, ast.keyword)):
                 node.lineno = node.end_lineno = self.line
-        defined: dict[str, Any] = {}
-        exec(compile(tree, TABLE, "exec", dont_inherit=True), words, defined)
-        made = defined[self.name]
-        made.__doc__ = _documentation(self.name)
-        return made
+        return compile(tree, TABLE, "exec", dont_inherit=True)
 
     def source(self, words: Mapping[str, Any]) -> str:
         """The text of the class."""
@@ -203,29 +221,36 @@ def _value(statement: ast.stmt) -> ast.expr | None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _row(given: doors.DoorRow) -> Row:
+def _row(given: doors.DoorRow) -> ModuleRow:
     """The parts of a row."""
-    numbered = f"({given.signature or ''})\n{given.expression}".replace("{N}", given.name[-2])
-    signature, _, expression = numbered.partition("\n")
-    groups = signature[1:-1].split(")(")
-    base = groups.pop(0) if _CLASS.fullmatch(groups[0]) else "Module"
+    groups = (given.signature or "").split(")(")
+    expression = given.expression or "..."
+    base = _base(given)
+    if groups[0] == base:
+        del groups[0]
     constructor = groups.pop(0) if groups and ":" in groups[0] else None
     inputs = _arguments(next(iter(groups), "") or "input")
     for argument in inputs.args[1:]:
         argument.annotation = argument.annotation or ast.Name("Tensor")
-    call, *body = ast.parse(expression or "...").body
+    call, *body = ast.parse(expression).body
     texts = [s for s in body if isinstance(_value(s), _TEXTS)]
-    return Row(
+    return ModuleRow(
         given.name,
         base,
         None if constructor is None else _arguments(constructor),
         inputs,
         given.returns,
-        None if expression.startswith("...") or not expression else _value(call),
+        None if expression.startswith("...") else _value(call),
         [s for s in body if s not in texts],
         _value(texts[0]) if texts else None,
         given.line,
     )
+
+
+def _base(given: doors.DoorRow) -> str:
+    """The name of a row's base."""
+    found = _CLASS.match(given.signature or "")
+    return found[1] if found else "Module"
 
 
 def _arguments(text: str) -> ast.arguments:
@@ -235,18 +260,9 @@ def _arguments(text: str) -> ast.arguments:
     return found.args
 
 
-def _documentation(name: str) -> str | None:
+def _documentation(given: doors.DoorRow) -> str:
     """The docstring of a class: a sentence, more text perhaps, and an example."""
-    start = _examples().find(f"\n\n{name}: ")
-    if start < 0:
-        return None
-    block = _examples()[start + len(name) + 4 :].partition("\n\n")[0]
-    text, shown, example = block.partition("\n>>> ")
-    text = text.replace("\n", "\n\n", 1)  # the sentence is a paragraph
-    return f"{text}\n\n>>> import adjoint as ad\n>>> {example}\n" if shown else text
-
-
-@cache
-def _examples() -> str:
-    with open(EXAMPLES, encoding="utf-8") as file:
-        return f"\n\n{file.read().strip()}\n\n"
+    found = examples.found(given.examples, given.name)
+    more, shown, lines = found.lines.partition(">>> ")
+    example = runs(examples.Example(given.name, "", shown + lines))
+    return "\n\n".join(part for part in (found.sentence, more.strip(), example) if part)

@@ -38,7 +38,12 @@ class _ByFactor(Schedule):
 class _ByFunctions(Schedule):
     """A scheduler with a function of the epoch for each group."""
 
-    def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1) -> None:
+    def __init__(
+        self,
+        optimizer: Any,
+        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
+        last_epoch: int = -1,
+    ) -> None:
         name = type(self).__name__
         given = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda]
         if not all(map(callable, given)):
@@ -76,14 +81,6 @@ class LambdaLR(_ByFunctions):
     [0.5]
     """
 
-    def __init__(
-        self,
-        optimizer: Any,
-        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
-        last_epoch: int = -1,
-    ) -> None:
-        super().__init__(optimizer, lr_lambda, last_epoch)
-
     def _lrs(self) -> list[Any]:
         pairs = zip(self.lr_lambdas, self.base_lrs, strict=True)
         return [base * function(self.last_epoch) for function, base in pairs]
@@ -100,14 +97,6 @@ class MultiplicativeLR(_ByFunctions):
     >>> scheduler.get_last_lr()
     [0.5]
     """
-
-    def __init__(
-        self,
-        optimizer: Any,
-        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
-        last_epoch: int = -1,
-    ) -> None:
-        super().__init__(optimizer, lr_lambda, last_epoch)
 
     def _lrs(self) -> list[Any]:
         pairs = zip(self.lr_lambdas, self.optimizer.param_groups, strict=True)
