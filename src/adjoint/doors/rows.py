@@ -224,8 +224,8 @@ def door(
     def find(name: str) -> Any:
         if name not in rows:
             raise absent(module["__name__"], name, names())
-        made = module[name] = rows[name].function(module["__name__"], words)
-        return made
+        made = rows[name].function(module["__name__"], words)
+        return module.setdefault(name, made)  # another thread may have made it meanwhile
 
     def names() -> list[str]:
         return sorted({*rows, *(n for n in module if n[0].isalpha())})
