@@ -104,3 +104,10 @@ def test_a_name_that_means_nothing_is_refused(tmp_path: Path) -> None:
     path.write_text("\n\ntwice(x) = twofold(x)")
     with pytest.raises(TableError, match=r"names.txt:3: twofold is no operator and no word"):
         function(path, "twice")
+
+
+def test_threads_get_the_same_function(table: Path) -> None:
+    module: dict[str, Any] = {"__name__": "somewhere"}
+    find, _ = doors.door(module, str(table), "", WORDS)
+    first = find("half")
+    assert find("half") is first is module["half"]

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 from adjoint import ops
 from adjoint.distributions import constraints
-from adjoint.distributions.distribution import Distribution
+from adjoint.distributions.distribution import Located
 from adjoint.tensor.tensor import Tensor
 
 
-class VonMises(Distribution):
+class VonMises(Located):
     """The von Mises distribution, the normal distribution of angles, in radians.
 
     Samples lie in [-π, π) and move with both parameters, by implicit reparameterisation.
@@ -29,7 +29,6 @@ class VonMises(Distribution):
     }
     support = constraints.real
     has_rsample = True
-    loc: Tensor
     concentration: Tensor
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
@@ -38,10 +37,6 @@ class VonMises(Distribution):
     @property
     def mean(self) -> Tensor:
         """The circular mean."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
         return self.loc
 
     @property

@@ -291,6 +291,20 @@ class Distribution(Holding):
         return f"{type(self).__name__}({', '.join(texts)})"
 
 
+class Located(Distribution):
+    """A distribution with its mode at `loc`, and its mean unless a subclass defines another."""
+
+    loc: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+
 class ExponentialFamily(Distribution):
     """Densities h(x) exp(⟨η, T(x)⟩ - A(η)), with natural parameters η and log-normaliser A.
 

@@ -11,8 +11,8 @@ from adjoint.core.dtypes import finfo
 from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.distribution import (
-    Distribution,
     ExponentialFamily,
+    Located,
     noise_like,
     uniform_like,
 )
@@ -26,7 +26,7 @@ from adjoint.tensor.tensor import Tensor
 _HALF_LOG_2PI = math.log(2 * math.pi) / 2
 
 
-class _LocationScale(Distribution):
+class _LocationScale(Located):
     """Two parameters, samples along the real line."""
 
     arg_constraints: ClassVar[Any] = {
@@ -35,19 +35,10 @@ class _LocationScale(Distribution):
     }
     support = constraints.real
     has_rsample = True
-    loc: Tensor
     scale: Tensor
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, loc=loc, scale=scale)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     def _standard(self, value: Tensor) -> Tensor:
         """(value - loc)/scale, of a value that was checked."""
@@ -192,7 +183,7 @@ class Cauchy(_LocationScale):
         return math.log(4 * math.pi) + self.scale.log()
 
 
-class StudentT(Distribution):
+class StudentT(Located):
     """Student's t-distribution of `df` degrees of freedom: a normal over a root of a Chi2.
 
     >>> import adjoint as ad
@@ -209,7 +200,6 @@ class StudentT(Distribution):
     support = constraints.real
     has_rsample = True
     df: Tensor
-    loc: Tensor
     scale: Tensor
 
     def __init__(
@@ -220,10 +210,6 @@ class StudentT(Distribution):
     @property
     def mean(self) -> Tensor:
         return self.loc.where(self.df > 1, math.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

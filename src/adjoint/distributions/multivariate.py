@@ -13,7 +13,12 @@ from adjoint.core.shapes import Shape, broadcast
 from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.constraints import Constraint
-from adjoint.distributions.distribution import Distribution, ExponentialFamily, noise_like
+from adjoint.distributions.distribution import (
+    Distribution,
+    ExponentialFamily,
+    Located,
+    noise_like,
+)
 from adjoint.distributions.gammas import Beta, Chi2
 from adjoint.distributions.location_scale import Normal
 from adjoint.distributions.transforms import StickBreakingTransform
@@ -126,7 +131,7 @@ class _Scattered(Distribution):
         return self._whole(ops.cholesky_inverse(self._factor))
 
 
-class MultivariateNormal(_Scattered):
+class MultivariateNormal(_Scattered, Located):
     """The normal distribution of vectors.
 
     >>> import adjoint as ad
@@ -164,14 +169,6 @@ class MultivariateNormal(_Scattered):
         super().__init__(batch, loc.shape[-1:], validate_args)
 
     @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
     def variance(self) -> Tensor:
         return self._factor.square().sum(-1).expand(self._extended_shape())
 
@@ -189,7 +186,7 @@ class MultivariateNormal(_Scattered):
         return each.expand(self._batch_shape)
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(Located):
     """A normal distribution of covariance W Wᵀ + diag(D): `cov_factor` W, `cov_diag` D.
 
     Solves and determinants are of matrices as large as W has columns (Woodbury).
@@ -252,14 +249,6 @@ class LowRankMultivariateNormal(Distribution):
         inner = factor.mT @ (factor / diagonal.unsqueeze(-1))
         unit = ops.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device)
         return ops.linalg_cholesky(inner + unit)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

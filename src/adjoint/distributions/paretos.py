@@ -10,7 +10,7 @@ from adjoint import ops
 from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.constraints import Constraint
-from adjoint.distributions.distribution import Distribution, uniform_like
+from adjoint.distributions.distribution import Located, uniform_like
 from adjoint.distributions.gammas import Exponential, where_above
 from adjoint.distributions.narrow import in_double
 from adjoint.distributions.transforms import AffineTransform, ExpTransform
@@ -70,7 +70,7 @@ class Pareto(TransformedDistribution):
         return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
 
 
-class GeneralizedPareto(Distribution):
+class GeneralizedPareto(Located):
     """The excess over a high threshold: more than z with probability (1 + ξz)^(-1/ξ).
 
     ξ is `concentration`, z = (x - loc)/scale; ξ = 0 is the exponential distribution, and ξ < 0
@@ -88,7 +88,6 @@ class GeneralizedPareto(Distribution):
         "concentration": constraints.real,
     }
     has_rsample = True
-    loc: Tensor
     scale: Tensor
     concentration: Tensor
 
@@ -108,10 +107,6 @@ class GeneralizedPareto(Distribution):
     def mean(self) -> Tensor:
         k = -self.concentration
         return where_above(k, -1, lambda k: self.loc + self.scale / (1 + k))
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

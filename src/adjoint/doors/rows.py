@@ -162,7 +162,8 @@ def _lines(path: str) -> list[tuple[int, str]]:
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if line.startswith(" "):
-                found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+                start, row = found[-1]
+                found[-1] = (start, f"{row}{' ' * (row[-1] != '(')}{line.strip()}")
             elif line.strip() and not line.startswith("#"):
                 found.append((number, line.strip()))
     return [(number, each) for number, line in found for each in _written_out(line)]
@@ -223,8 +224,8 @@ def door(
     def find(name: str) -> Any:
         if name not in rows:
             raise absent(module["__name__"], name, names())
-        made = module[name] = rows[name].function(module["__name__"], words)
-        return made
+        made = rows[name].function(module["__name__"], words)
+        return module.setdefault(name, made)  # another thread may have made it meanwhile
 
     def names() -> list[str]:
         return sorted({*rows, *(n for n in module if n[0].isalpha())})

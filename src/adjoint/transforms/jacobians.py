@@ -298,16 +298,8 @@ def jacrev(
             structure, _reverse_blocks(problem, outputs, pull, chunk_size, progress), outputs, aux
         )
 
-    return Transformed(
-        jacrev,
-        f,
-        compute,
-        argnums=argnums,
-        has_aux=has_aux,
-        chunk_size=chunk_size,
-        holomorphic=holomorphic,
-        progress=progress,
-    )
+    shared: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "chunk_size": chunk_size}
+    return Transformed(jacrev, f, compute, **shared, holomorphic=holomorphic, progress=progress)
 
 
 def jacfwd(
@@ -335,17 +327,9 @@ def jacfwd(
         _check_complex("jacfwd", problem.inputs, [b for row in blocks for b in row], holomorphic)
         return problem.assemble(structure, blocks, outputs, aux)
 
-    return Transformed(
-        jacfwd,
-        f,
-        compute,
-        argnums=argnums,
-        has_aux=has_aux,
-        chunk_size=chunk_size,
-        randomness=randomness,
-        holomorphic=holomorphic,
-        progress=progress,
-    )
+    shared: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "chunk_size": chunk_size}
+    options = {"randomness": randomness, "holomorphic": holomorphic, "progress": progress}
+    return Transformed(jacfwd, f, compute, **shared, **options)
 
 
 def jacobian(
@@ -385,16 +369,8 @@ def jacobian(
             blocks, structure, aux = _forward_blocks(problem, chunk_size, progress)
         return problem.assemble(structure, blocks, outputs, aux)
 
-    return Transformed(
-        jacobian,
-        f,
-        compute,
-        argnums=argnums,
-        has_aux=has_aux,
-        chunk_size=chunk_size,
-        holomorphic=holomorphic,
-        progress=progress,
-    )
+    shared: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "chunk_size": chunk_size}
+    return Transformed(jacobian, f, compute, **shared, holomorphic=holomorphic, progress=progress)
 
 
 def hessian(
