@@ -1,4 +1,6 @@
-"""Resampling under vmap: the batch joins that of the operator, or its channels, or the places."""
+"""Resampling under vmap: the batch is merged with the operator's batch, its channels, or the
+places.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ def _together(tensor: Tensor) -> Tensor:
 
 
 def _apart(batch: Batch, tensor: Tensor, count: int) -> Tensor:
-    """The leading dimension as two, of which the second has `count` elements."""
+    """The leading dimension split into two, the second with `count` elements."""
     return tensor.reshape((batch.size, count, *tensor.shape[1:]))
 
 

@@ -219,7 +219,7 @@ def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Traversal | Non
 
 
 def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:
-    """The strides that NumPy gives to the result of such operands."""
+    """The strides that NumPy gives to a result of these operands."""
     nothing = np.empty(1, np.uint8)
     if 0 in shape or not shape:
         return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))

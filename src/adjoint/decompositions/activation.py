@@ -127,9 +127,9 @@ def elu_backward(
     is_result: bool,
     self_or_result: Tensor,
 ) -> Tensor:
-    """The slope from the input; or from the result, as input_scale·(result + alpha·scale).
+    """The gradient from the input; or from the result, as input_scale·(result + alpha·scale).
 
-    Its own slope at 0 is that of the right side, 0, as PyTorch's.
+    The slope of this at 0 is 0, the slope of the right side, as in PyTorch.
     """
     x = self_or_result
     if is_result:
@@ -358,7 +358,7 @@ def safe_softmax(self: Tensor, dim: int, dtype: Any) -> Tensor:
 
 
 def masked_softmax(self: Tensor, mask: Tensor, dim: int | None, mask_type: int | None) -> Tensor:
-    """softmax over what the mask leaves.
+    """softmax over the unmasked scores.
 
     For scores B×H×L×L a mask_type of 0 means that the mask is L×L, 1 that it is B×L.
     """

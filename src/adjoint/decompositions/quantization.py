@@ -24,7 +24,7 @@ def _wide(tensor: Tensor) -> Tensor:
 
 
 def _levels(x: Tensor, scale: Any, zero_point: Any, *, early: bool = False) -> Tensor:
-    """The whole number of each value, which may lie outside the range."""
+    """The level of each value as an integer, possibly out of range."""
     found = x * (1 / scale)
     return (found + zero_point).round() if early else found.round() + zero_point
 

@@ -136,9 +136,9 @@ def logsumexp(self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
 
 
 def logarithm_of_sum(self: Tensor, top: Tensor, dim: Dims) -> Tensor:
-    """log Σ exp(x - t), where t is the largest x, dimensions kept: of 1, beside which small terms
-    would vanish, and the others; NaN where t is infinite. A term exp(0) is 1 + expm1(0), whose
-    derivatives are its own.
+    """log Σ exp(x - t), where t is the largest x with dimensions kept: log1p of the other terms,
+    since small terms would vanish when added to 1; NaN where t is infinite. A term exp(0) is 1 +
+    expm1(0), whose derivatives are its own.
     """
     largest = self == top
     others = ops.where(largest, (self - top).expm1(), ops._exp_difference(self, top))
@@ -147,7 +147,7 @@ def logarithm_of_sum(self: Tensor, top: Tensor, dim: Dims) -> Tensor:
 
 
 def exp_shares(self: Tensor, top: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    """exp(x - t) / Σ exp(x - t); of what is -inf alone 0, of what is +inf evenly."""
+    """exp(x - t) / Σ exp(x - t); 0 if all x are -inf, equal shares among x of +inf."""
     powers = ops._exp_difference(self, ops._unreduce(top, dim, self.shape, keepdim))
     total = powers.sum(dim, True)
     return powers / total.masked_fill(total == 0, 1)

@@ -189,7 +189,7 @@ def isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: b
 def histogram_edges(
     self: Tensor, bins: Tensor, weight: Any, density: bool
 ) -> tuple[Tensor, Tensor]:
-    """How many elements, or how much of their weight, lies between neighbouring `bins`."""
+    """The number of elements, or the sum of their weights, between neighbouring `bins`."""
     if weight is not None:
         _check_weight("histogram", self.shape, weight)
         weight = weight.reshape((-1,))
@@ -200,7 +200,7 @@ def histogram_edges(
 def histogram(
     self: Tensor, bins: int, range: Any, weight: Any, density: bool
 ) -> tuple[Tensor, Tensor]:
-    """With `bins` equal parts of a range, or of that of the elements."""
+    """The histogram over `bins` equal parts of `range`, or of the range of the elements."""
     edges = _equal_parts("histogram", self, bins, range)
     return histogram_edges(self, edges, weight, density)
 
@@ -208,7 +208,7 @@ def histogram(
 def histogramdd(
     self: Tensor, bins: Any, range: Any, weight: Any, density: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """How many points lie in each cell; the coordinates of a point are along the last dimension.
+    """The number of points in each cell; the coordinates of a point are along the last dimension.
 
     `bins` has edges or the number of equal parts for each coordinate, or a number for all.
     """
@@ -260,7 +260,7 @@ def _histogram(
 
 
 def _equal_parts(what: str, self: Tensor, bins: int, range: Any) -> Tensor:
-    """The edges of `bins` equal parts of a range, or of that of the elements."""
+    """The edges of `bins` equal parts of `range`, or of the range of the elements."""
     if bins <= 0:
         raise ValueRangeError(f"{what}: bins must be positive, got {bins}")
     if range is None and self.numel():

@@ -44,7 +44,7 @@ class Forward(Home):
         return value.companion if isinstance(value, Tensor) and value.home is self else None
 
     def primal(self, value: Any) -> Any:
-        """A tensor without its tangent; lists entry by entry, everything else as it is."""
+        """A tensor without its tangent; lists entry by entry, other values unchanged."""
         raise AssertionError(f"{type(self).__name__} defines primal")
 
     def set_tangent(self, tensor: Tensor, tangent: Any) -> None:

@@ -92,7 +92,7 @@ class Level(Home):
     encloses = False  # whether it also runs operators on outside tensors (a branch)
 
     def outside(self) -> _BelowLevel:
-        """Run below this level: what is created there belongs to the levels outside."""
+        """A block that runs below this level: tensors created there belong to the outer levels."""
         return _BelowLevel(self)
 
     def go_below(self) -> State:

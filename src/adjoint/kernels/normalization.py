@@ -20,7 +20,7 @@ from adjoint.kernels.reduction.scaling import is_safe
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _STANDARDIZED = Loops("({x} - {m}) * {r}", "x", "m", "r")
-BLOCK = 1 << 15  # elements that are worked on at once: what is between stays in the cache
+BLOCK = 1 << 15  # elements worked on at once, so that intermediate values stay in the cache
 
 
 def _mean(array: Array, axes: Shape, count: int) -> Array:
@@ -109,7 +109,7 @@ def _inverse_deviation(centered: Array, axes: Shape, eps: float) -> Array:
     """1/√(mean(c²) + eps), where mean(c²) may be beyond all numbers."""
     count = math.prod(centered.shape[a] for a in axes)
     deviation = vector_norm(centered, 2, axes, True, None) / centered.dtype.type(math.sqrt(count))
-    with np.errstate(invalid="ignore"):  # a negative eps, beside which the variance vanishes
+    with np.errstate(invalid="ignore"):  # a negative eps of the size of the variance
         return 1 / np.hypot(deviation, np.sqrt(centered.dtype.type(eps)))
 
 

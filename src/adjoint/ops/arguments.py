@@ -253,7 +253,8 @@ def _dtype_of_number(number: Any, tensors: list[Any], alone: bool) -> DType:
 def common_dtype(operands: Sequence[Any]) -> DType:
     """The dtype of an elementwise operator on tensors, arrays and numbers, some of them absent.
 
-    NumPy's scalars are numbers beside a tensor or an array, and 0-d arrays among themselves.
+    NumPy's scalars count as numbers next to a tensor or an array, and as 0-d arrays among
+    themselves.
     """
     return _common_dtype(operands, not any(map(_is_array, operands)))
 

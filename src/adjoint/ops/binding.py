@@ -199,7 +199,7 @@ def _straight(packet: operators.Packet) -> Callable[..., Any]:
             result = function(*args, **keywords)
         except AdjointError:
             raise
-        except Exception:  # a kernel's own: the call on tensors fails again, and says of what
+        except Exception:  # a kernel's: the call on tensors raises it with its name
             return lifted(*args, **keywords)
         if type(result) in (list, tuple):
             return [np.asarray(r) for r in result]
@@ -435,8 +435,8 @@ def _is_rule(value: Any, name: str, layer: str) -> bool:
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with so many arguments by position, none of which is an
-    array to be written; True where nothing tells.
+    """Whether a function can be called with so many arguments by position, none of which it writes
+    to; True if that cannot be told.
     """
     if isinstance(function, np.ufunc):
         return count == function.nin

@@ -1,6 +1,6 @@
 """Components of nested tensors, by operators on their values.
 
-A nested tensor has `value`, the packed values, and `ragged`, where its components lie in them
+A nested tensor has `value`, the packed values, and `ragged`, the places of its components in them
 (structures/ragged.py). The values may belong to any transform.
 """
 
@@ -60,7 +60,7 @@ def of_parts(what: str, parts: Sequence[Tensor], layout: Layout = strided) -> Te
 
 
 def compact(self: Tensor) -> Tensor:
-    """The same components without gaps in the values."""
+    """A nested tensor with the same components, without gaps in the values."""
     ragged = self.ragged
     if ragged.is_packed:
         return self

@@ -90,7 +90,7 @@ def batch_normalized(
 def batch_normalized_backward(
     grad: Spec, input: Spec, weight: Spec | None, mean: Spec, rstd: Spec
 ) -> tuple[Spec, Spec, Spec]:
-    """Those of input, weight and bias; the latter exist where there is no weight, too."""
+    """The gradients of input, weight and bias; the last two exist even without a weight."""
     kind = None if weight is None else weight.dtype
     normalization.check_batch_backward(
         "batch_norm_backward", grad, input, input.dtype, kind, weight=weight, mean=mean, rstd=rstd

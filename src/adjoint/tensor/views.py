@@ -314,14 +314,14 @@ def _without(path: tuple[Step, ...], grad: Any, order: tuple[int, ...]) -> Any:
 
 
 def _in_order(grad: Any, order: tuple[int, ...]) -> Any:
-    """A copy of `grad` whose dimensions lie in memory in that order."""
+    """A copy of `grad` with its dimensions in this memory order."""
     if order == tuple(range(len(order))):
         return grad.clone(memory_format=0)
     return grad.permute(order).clone(memory_format=0).permute(layout.inverse(order))
 
 
 def laid_out(tangent: Any, like: Tensor) -> Any:
-    """A copy of `tangent` whose dimensions lie in memory in the order of those of `like`."""
+    """A copy of `tangent` in the memory order of `like`."""
     return _in_order(tangent, _memory_order(like.value))
 
 

@@ -21,7 +21,7 @@ from adjoint.tensor.tensor import Tensor, make
 
 
 def run(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """Run `forward`, and record the derivatives of what it returns."""
+    """Run `forward`, and record the derivatives of its results."""
     context = FunctionContext()
     context.needs_input_grad = tuple(isinstance(a, Tensor) and a.edge is not None for a in args)
     forward.share_extras(args)
@@ -105,7 +105,7 @@ def make_node(
 
 
 def pull(node: FunctionNode, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
-    """The rule of function nodes: call the user's backward, and check what it returns."""
+    """The rule of function nodes: call the user's backward, and check its results."""
     function, context = node.function, node._context
     if context.materialize_grads:
         grads = [

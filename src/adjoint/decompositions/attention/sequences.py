@@ -1,9 +1,9 @@
 """PyTorch's attention of sequences: (batch, sequence, heads, features), or packed sequences.
 
-Sequences of several lengths lie one after the other, (total, heads, features); `cum_seq` holds
-where each starts, and where the last ends. Each query then has the keys of its own sequence, from
-`starts` to `ends`. A causal mask or a window that is fixed to the lower right corner lets the last
-query see the last key, one in the upper left corner the first query the first key.
+Sequences of different lengths are concatenated, (total, heads, features); `cum_seq` holds the start
+of each, and the end of the last. Each query then has the keys of its own sequence, from `starts` to
+`ends`. A causal mask or a window aligned with the lower right corner lets the last query see the
+last key; one aligned with the upper left corner, the first query the first key.
 """
 
 from __future__ import annotations
@@ -307,7 +307,7 @@ def efficient_sequences_backward(
     window_size: int | None,
     shared_storage_dqdkdv: bool,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of query, key and value, and that of the bias if it is wanted."""
+    """The gradients of query, key, value, and of the bias if it is wanted."""
     what = "_efficient_attention_backward"
     q, k, v, g, o = _heads_first(what, query, key, value, grad_out_, output)
     rows = Sequences(q.shape[2], k.shape[2], cu_seqlens_q, cu_seqlens_k)

@@ -137,7 +137,7 @@ _APART = {dtypes.float32: 2.0**-6, dtypes.float64: 2.0**-12}
 
 
 def _are_apart(distances: Tensor, size: Tensor) -> Tensor:
-    """Which distances are 0, or not small beside the largest coordinate."""
+    """Which distances are 0, or not small compared with the largest coordinate."""
     return (distances < size * _APART[distances.dtype]).logical_not() | (distances == 0)
 
 

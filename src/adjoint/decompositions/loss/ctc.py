@@ -1,10 +1,10 @@
 """Connectionist temporal classification: the probability of a text, whatever its alignment.
 
 Graves et al. 2006, §4.1. A text is read with blanks between its letters and around them; α(s) is
-the logarithm of the probability to be at place s of it after t steps. From one step to the next
-one stays, goes one on, or two where that skips a blank between different letters. Everything is
-differentiated as it stands, so that derivatives are those of the function: PyTorch's gradient is
-that for log_probs which come out of log_softmax.
+the logarithm of the probability to be at place s of it after t steps. Each step stays at its place,
+moves on by one, or by two to skip a blank between different letters. The recursion itself is
+differentiated, so derivatives are exact; PyTorch's gradient assumes log_probs that come from
+log_softmax.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _moved(alpha: Tensor, places: int) -> Tensor:
 
 
 def _alphas(emitted: Tensor, text: Tensor, inputs: Tensor, blank: int) -> list[Tensor]:
-    """α after each step; that of a sample stays after its last one."""
+    """α after each step; a sample's α does not change after its last step."""
     steps, _, size = emitted.shape
     can_skip = _moved(text.to(emitted.dtype), 2) != text
     blocked = ~(can_skip & (text != blank))
@@ -148,7 +148,7 @@ def _gradient(
     losses: Tensor,
     blank: int,
 ) -> Tensor:
-    """-P(letter k at step t | text), Graves et al. 2006, eq. 15; 0 where there is no way at all."""
+    """-P(letter k at step t | text), Graves et al. 2006, eq. 15; 0 if no alignment is possible."""
     steps, count, _ = log_probs.shape
     if steps == 0 or count == 0:
         return log_probs.new_zeros(log_probs.shape)

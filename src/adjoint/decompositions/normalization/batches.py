@@ -29,7 +29,7 @@ Tensor = Any
 
 
 def _dims(ndim: int) -> Shape:
-    """All but that of the channels."""
+    """All dimensions except the channels."""
     return (0, *range(2, ndim))
 
 
@@ -261,7 +261,7 @@ def with_reserve(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """native_batch_norm, and what cuDNN keeps."""
+    """native_batch_norm, with the reserve that cuDNN keeps."""
     running = (running_mean, running_var)
     return *native_batch_norm(input, weight, bias, *running, training, momentum, eps), _reserve()
 
@@ -379,7 +379,7 @@ def instance_norm(
     if running_mean is None or running_var is None:
         result = native_batch_norm(each, w, b, None, None, use_input_stats, momentum, eps)[0]
         return result.reshape(input.shape)
-    # Running statistics of another dtype keep it, and are computed in that of the input.
+    # Running statistics keep their dtype, and are computed in the dtype of the input.
     kind = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
     old = [t.to(kind).repeat((count,)) for t in (running_mean, running_var)]
     result, _, _, mean, variance = batch_norm_functional(

@@ -1,4 +1,4 @@
-"""Packed sequences: those of a batch step by step, without their padding.
+"""Packed sequences: a batch of sequences step by step, without padding.
 
 Row `offsets[t] + b` of packed data is step t of sequence b, for b < batch_sizes[t].
 """

@@ -127,7 +127,7 @@ def run(
 ) -> tuple[Trail, tuple[Tensor, ...]]:  # fmt: skip
     """The hidden states of the last layer, and the last states of all layers and directions.
 
-    `factors` are what inputs of layers after the first are multiplied by, in the place of dropout.
+    `factors` multiply the inputs of layers after the first, in place of dropout.
     """
     check(stack, input, states, params)
     x, last = input, []

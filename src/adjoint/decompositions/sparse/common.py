@@ -115,5 +115,5 @@ def check_same_shape(what: str, one: Tensor, other: Tensor) -> None:
 
 
 def densely(tensor: Any) -> Any:
-    """A sparse tensor as a dense one, anything else as it is."""
+    """A sparse tensor as a dense one, other values unchanged."""
     return ops._to_dense(tensor) if is_sparse(tensor) else tensor

@@ -250,7 +250,7 @@ def mm_reduce_backward(
     arg_out: Tensor,
     output_mask: list[bool],
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients of the first result in both matrices, that of the sparse one on its pattern."""
+    """The gradients of the first result in both matrices; the sparse one's has its pattern."""
     pattern = pattern_of("_sparse_mm_reduce_impl_backward", self)
     rows, columns = (index(i) for i in pattern.coordinates)
     if reduce in ("sum", "mean"):

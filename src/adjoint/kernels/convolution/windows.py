@@ -159,7 +159,7 @@ def _slides(sizes: Geometry) -> bool:
 
 
 def _turned(weight: Array, sizes: Geometry) -> Array:
-    """The weight with its two kinds of channels exchanged, and its windows turned around."""
+    """The weight with input and output channels exchanged, and its windows reversed."""
     rows = sizes.weight[0] // sizes.groups
     split = weight.reshape((sizes.groups, rows, *sizes.weight[1:])).swapaxes(1, 2)
     turned = split[(..., *(slice(None, None, -1) for _ in sizes.kernel))]

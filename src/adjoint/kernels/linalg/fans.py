@@ -1,4 +1,5 @@
-"""Factors of matrices beside one with clusters, A + tD: Note [Repeated values] in clusters.py.
+"""Factors of the matrices A + tD near a matrix A with clusters: Note [Repeated values] in
+clusters.py.
 
 If A is the same for all t, D spreads the values of a cluster within the space of their vectors, so
 only matrices as large as the clusters are factorised. If A already varies with t (it was computed
@@ -155,9 +156,9 @@ def eig_fan(
 
 
 def _within(A: Array, values: Array, members: Array) -> Array:
-    """D = X S Xᴴ P: S parts the values of a set, P projects on their space, X is a basis of it.
+    """D = X S Xᴴ P: S separates the values of a set, P projects on their space, X is a basis of it.
 
-    The matrix stays real if A is: then the set is its own conjugate, or that gets the same.
+    D is real if A is: then the set is its own conjugate, or the conjugate set is treated alike.
     """
     P = _projector(A, values, members)
     mine = values[members]
@@ -171,7 +172,7 @@ def _within(A: Array, values: Array, members: Array) -> Array:
 
 
 def _projector(A: Array, values: Array, members: Array) -> Array:
-    """The projector on the space of some eigenvalues along that of the others."""
+    """The projector on the space of some eigenvalues along the space of the others."""
     from scipy.linalg import schur, solve_sylvester
 
     others = np.delete(values, members)

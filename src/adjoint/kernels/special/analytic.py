@@ -155,7 +155,7 @@ def _dawsn_near(y: Array, n: int) -> Array:
 def _dawsn_table(n: int) -> Array:
     """Taylor coefficients of the n-th derivative: a row for each power, a column for each centre.
 
-    D⁽ⁿ⁺¹⁾ = -2x D⁽ⁿ⁾ - 2n D⁽ⁿ⁻¹⁾ loses digits, of which there are enough.
+    D⁽ⁿ⁺¹⁾ = -2x D⁽ⁿ⁾ - 2n D⁽ⁿ⁻¹⁾ loses digits, but enough remain.
     """
     columns = []
     with localcontext() as context:
