@@ -23,8 +23,8 @@ import numpy as np
 from adjoint.core.choosing import MANY, choose
 from adjoint.core.dtypes import HALVES, INEXACT, OF, REDUCED, DType, float32
 from adjoint.core.errors import AdjointError, TableError, did_you_mean
+from adjoint.core.float_warnings import NO_MODULE, hush_modules
 from adjoint.core.importing import imported
-from adjoint.core.quiet import NO_MODULE, hush_modules
 from adjoint.core.remembering import remembered
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import arguments, runtime
