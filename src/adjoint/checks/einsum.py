@@ -301,7 +301,7 @@ def plan(
         operands.append(left)
     pairs: list[PairProduct] = []
     for i, j in _pairs_of(path, operands, output, sizes, what):
-        left, right = (j, i) if _is_turned(operands[i], operands[j], output) else (i, j)
+        left, right = (j, i) if _is_transposed(operands[i], operands[j], output) else (i, j)
         pair, product = _plan_pair(operands, left, right, output, sizes)
         pairs.append(pair)
         operands = [o for k, o in enumerate(operands) if k not in (i, j)] + [product]
@@ -333,7 +333,7 @@ def _prepare(
     return tuple(moves), tuple(rest[k] for k in kept)
 
 
-def _is_turned(a: Labels, b: Labels, output: Labels) -> bool:
+def _is_transposed(a: Labels, b: Labels, output: Labels) -> bool:
     """Whether a's labels should be the product's columns, so that the output's last label comes
     last.
     """

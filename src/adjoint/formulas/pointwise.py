@@ -116,7 +116,7 @@ def _of_graph(
     if not is_in_graph(result):
         return near(result)
     origin = (self == 0) & (other == 0)
-    return _beside_kink(origin, result, near, ops._hypot_slope(factor, self, other))
+    return _near_kink(origin, result, near, ops._hypot_slope(factor, self, other))
 
 
 def hypot_curvature(factor: Tensor, self: Tensor, other: Tensor) -> Tensor:
@@ -138,7 +138,7 @@ def abs_vjp(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     if self.is_complex():
         return self * ops._quotient(grad, result.conj()).real
     near = lambda length: self * ops._quotient(grad, length.conj())
-    return _beside_kink(self == 0, result, near, self.sgn() * grad)
+    return _near_kink(self == 0, result, near, self.sgn() * grad)
 
 
 def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
@@ -147,13 +147,13 @@ def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
         if self_p.is_complex():
             return ops._quotient((self_p.conj() * self_t).real, result)
         near = lambda length: ops._quotient(self_p * self_t, length)
-        return _beside_kink(self_p == 0, result, near, self_p.sgn() * self_t)
+        return _near_kink(self_p == 0, result, near, self_p.sgn() * self_t)
     if self_p.is_complex():
         return (self_p.sgn().conj() * self_t).real
     return self_p.sgn() * self_t
 
 
-def _beside_kink(
+def _near_kink(
     kink: Tensor, result: Tensor, near: Callable[[Tensor], Tensor], away: Tensor
 ) -> Tensor:
     """`near` of the length where the length is infinitely small, elsewhere `away`, whose own slope

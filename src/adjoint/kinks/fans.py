@@ -18,7 +18,7 @@ PROBES = 2
 FAN = 1 + 2 * len(STEPS) + PROBES
 
 
-def steps_beside(dtype: np.dtype[Any], repeated: bool) -> np.ndarray[Any, np.dtype[Any]]:
+def steps_of(dtype: np.dtype[Any], repeated: bool) -> np.ndarray[Any, np.dtype[Any]]:
     """The t of all matrices of a fan except A; without the t nearest to 0 if values repeat in A."""
     least = STEPS[-1] if repeated else 4 * float(np.finfo(dtype).eps)
     return np.array([*STEPS, *(-t for t in STEPS), least, -least])

@@ -104,7 +104,7 @@ def _operand_like(what: str, like: Tensor, value: Any) -> Any:
     if not isinstance(value, runtime.Tensor):
         return value
     if not value.is_nested:
-        return _dense_beside(what, like, value)
+        return _dense_operand(what, like, value)
     if not value.ragged.same_places(like.ragged):
         raise ShapeError(
             f"{what}: the components of two nested tensors must have the same sizes, got "
@@ -120,7 +120,7 @@ def sizes_of(self: Tensor) -> str:
     return ", ".join(shown) + (", …" if ragged.count > 4 else "")
 
 
-def _dense_beside(what: str, like: Tensor, dense: Tensor) -> Tensor:
+def _dense_operand(what: str, like: Tensor, dense: Tensor) -> Tensor:
     """A dense tensor in the form of the values: it broadcasts, has one row for each component, or
     is padded to the longest component.
     """

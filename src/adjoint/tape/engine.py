@@ -127,7 +127,7 @@ class BackwardPass:
             self._run_plain()
         else:
             self._run()
-        self.ends.settle()
+        self.ends.finish()
 
     def _run(self) -> None:
         heap, buffers = self.queue.heap, self.queue.buffers

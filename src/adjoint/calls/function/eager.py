@@ -30,7 +30,7 @@ def run(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         output = function.run_forward(context, inputs.primals, keywords)
     several = isinstance(output, (tuple, list))
     returned = list(output) if several else [output]
-    outputs = results.settle(function.__name__, context, inputs, returned)
+    outputs = results.outputs_of(function.__name__, context, inputs, returned)
     if current().recording and any(context.needs_input_grad):
         _record(function, context, inputs, returned, outputs)
     if any(map(forward.is_dual, args)):

@@ -256,7 +256,7 @@ def turn(size: int, dtype: np.dtype[Any]) -> Array:
     return np.linalg.qr(np.random.default_rng(size).standard_normal((size, size)))[0].astype(dtype)
 
 
-def apart(size: int, dtype: np.dtype[Any]) -> Array:
+def spread_out(size: int, dtype: np.dtype[Any]) -> Array:
     """A symmetric matrix in general position, whose eigenvalues go in equal steps from -1 to 1."""
     Q = turn(size, dtype)
     return (Q * np.linspace(-1, 1, size, dtype=Q.real.dtype)) @ mH(Q)

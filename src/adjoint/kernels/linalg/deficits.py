@@ -18,7 +18,7 @@ from adjoint.core.errors import DegenerateError
 from adjoint.core.records import record
 from adjoint.kernels.linalg.common import Array, each
 from adjoint.kernels.linalg.solve import lu_without_pivots, permutation_of_pivots
-from adjoint.kinks.fans import FAN, PROBES, STEPS, steps_beside
+from adjoint.kinks.fans import FAN, PROBES, STEPS, steps_of
 
 _BELOW = slice(1 + len(STEPS), 1 + 2 * len(STEPS))  # where t < 0
 
@@ -64,7 +64,7 @@ def _moved(R: Array, found: list[Deficit]) -> Array:
     result = np.repeat(R[None], FAN, 0)
     for deficit in found:
         places = np.arange(len(deficit.sizes))
-        moves = steps_beside(R.dtype, deficit.equal)[:, None] * deficit.sizes
+        moves = steps_of(R.dtype, deficit.equal)[:, None] * deficit.sizes
         result[(slice(1, None), *deficit.index, places, places)] += moves.astype(R.dtype)
     return result
 

@@ -82,8 +82,8 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
         limit, error = _best_for_all(even[:, group], _T**2)
         found[group] = limit
         if not repeated:
-            apart = _are_apart(exact[group], limit)
-            known = apart & _is_beside(exact[group], limit, _beside(even[:, group]))
+            apart = _differ(exact[group], limit)
+            known = apart & _is_near(exact[group], limit, _by_two_steps(even[:, group]))
             if error > math.sqrt(eps) * np.max(top[group]):
                 known |= np.abs(exact[group] - limit) <= 3 * error
             away = np.abs(exact[group] - limit)
@@ -99,18 +99,18 @@ def _rounding(exact: Array, probes: Array) -> Array:
     return np.maximum(found, 0.1 * np.max(found))  # type: ignore[no-any-return]
 
 
-def _beside(even: Array) -> Array:
+def _by_two_steps(even: Array) -> Array:
     """y(0) by the two smallest steps alone."""
     x, before = _T[-1] ** 2, _T[-2] ** 2
     return even[-1] + (even[-1] - even[-2]) * (x / (before - x))  # type: ignore[no-any-return]
 
 
-def _are_apart(exact: Array, limit: Array) -> Array:
+def _differ(exact: Array, limit: Array) -> Array:
     """Whether y(0) and the limit differ in all but few digits."""
     return np.abs(exact - limit) > 1e-3 * np.maximum(np.abs(exact), np.abs(limit))
 
 
-def _is_beside(exact: Array, limit: Array, nearest: Array) -> Array:
+def _is_near(exact: Array, limit: Array, nearest: Array) -> Array:
     """Whether y near 0 agrees with y(0) rather than with the limit.
 
     A function with a pole within the steps looks smooth in those beyond the pole.
