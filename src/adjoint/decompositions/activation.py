@@ -216,7 +216,7 @@ def rrelu_with_noise_functional(
 def rrelu_with_noise(
     self: Tensor, noise: Tensor, lower: float, upper: float, training: bool, generator: Any
 ) -> Tensor:
-    """As above, with the slopes written into `noise`."""
+    """Like `rrelu_with_noise_functional`, with the slopes written into `noise`."""
     result, slopes = rrelu_with_noise_functional(self, noise, lower, upper, training, generator)
     if training:
         noise.copy_(slopes)
@@ -379,7 +379,7 @@ def masked_softmax(self: Tensor, mask: Tensor, dim: int | None, mask_type: int |
 def masked_softmax_backward(
     grad_output: Tensor, output: Tensor, mask: Tensor, dim: int | None
 ) -> Tensor:
-    """That of softmax, 0 where the mask is True."""
+    """The gradient of softmax, 0 where the mask is True."""
     dim = output.ndim - 1 if dim is None else dim
     kept = ops._softmax_backward_data(grad_output, output, dim, output.dtype)
     return kept.masked_fill(mask, 0)

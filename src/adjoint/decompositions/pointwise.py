@@ -165,7 +165,7 @@ def power_nearby(self: Any, exponent: float) -> Any:
 
 
 def power_derivative_nearby(self: Any, exponent: float, n: int) -> Any:
-    """p (p-1) … (p-n+1) xᵖ⁻ⁿ, likewise."""
+    """p (p-1) … (p-n+1) xᵖ⁻ⁿ, by `power_nearby`."""
     return falling_power(exponent, n, float)[0] * power_nearby(self, exponent - n)
 
 

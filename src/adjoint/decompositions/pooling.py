@@ -88,7 +88,7 @@ def max_pool1d_with_indices(self: Tensor, *geometry: Any) -> tuple[Tensor, Tenso
 def _of_rows(
     kernel_size: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool
 ) -> tuple[Any, ...]:
-    """The same windows in planes of one row."""
+    """The arguments of one-dimensional windows as windows in planes of one row."""
     return (
         (1, *kernel_size),
         (1, *(stride or kernel_size)),

@@ -266,7 +266,7 @@ def _power(total: Tensor, exponent: float, zero: Tensor) -> Tensor:
 
 
 def nearby(self: Tensor) -> Tensor:
-    """The same numbers as complex ones, with iδ in place of 0."""
+    """The numbers as complex ones, with iδ in place of 0."""
     return self.to(dtypes.complex128).masked_fill(self == 0, 1j * infinitesimal(self.dtype.np))
 
 
@@ -276,7 +276,7 @@ def length_nearby(self: Tensor, ord: Any, dim: Dims, keepdim: bool, dtype: Any) 
 
 
 def std_nearby(self: Tensor, dim: Dims, correction: Any, keepdim: bool) -> Tensor:
-    """The same of x - mean."""
+    """The standard deviation for values near 0."""
     away = self - self.mean(dim, True)
     return ((away * away).sum(dim, keepdim) / _degrees(self, dim, correction)).sqrt()
 

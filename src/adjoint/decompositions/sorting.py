@@ -111,7 +111,7 @@ def _between(below: Tensor, above: Tensor, weight: Tensor, same: Tensor) -> Tens
 def quantile_scalar(
     self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str
 ) -> Tensor:
-    """With a number for q."""
+    """The quantile for a number q."""
     wanted = ops.full((), q, dtype=self.dtype)
     return ops.quantile(self, wanted, dim, keepdim, interpolation=interpolation)
 
@@ -119,7 +119,7 @@ def quantile_scalar(
 def nanquantile_scalar(
     self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str
 ) -> Tensor:
-    """With a number for q."""
+    """The quantile without NaN for a number q."""
     wanted = ops.full((), q, dtype=self.dtype)
     return ops.nanquantile(self, wanted, dim, keepdim, interpolation=interpolation)
 
@@ -156,7 +156,7 @@ def _asked_for(found: Three, return_inverse: bool, return_counts: bool) -> Three
 def searchsorted_scalar(
     sorted_sequence: Tensor, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
 ) -> Tensor:
-    """With a number to look up."""
+    """searchsorted of a number."""
     dtype = sorted_sequence.dtype
     if isinstance(self, float) and not dtype.is_floating_point:
         dtype = dtypes.float64  # exact among integers
@@ -173,7 +173,7 @@ def bucketize(self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) ->
 
 
 def bucketize_scalar(self: Any, boundaries: Tensor, out_int32: bool, right: bool) -> Tensor:
-    """With a number to look up."""
+    """bucketize of a number."""
     return searchsorted_scalar(boundaries, self, out_int32, right, None, None)
 
 

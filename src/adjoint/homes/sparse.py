@@ -339,7 +339,7 @@ def is_all_coalesced(structure: pytrees.TreeDef) -> bool:
 
 
 def with_coalesced(tree: Any) -> Any:
-    """The same pytree with coalesced tensors."""
+    """The pytree with its sparse tensors coalesced."""
 
     def once(leaf: Any) -> Any:
         coo = type(leaf) is SparseTensor and leaf.companion.is_coo

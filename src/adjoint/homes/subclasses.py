@@ -210,7 +210,7 @@ def make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
 
 
 def as_subclass(self: Tensor, cls: Any) -> Any:
-    """The same tensor, with its history, as one of a user's class."""
+    """The tensor, with its history, as one of a user's class."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass needs a subclass of Tensor, got {cls!r}")
     return become(cls, alias(self, self.edge)) if cls is not Tensor else alias(self, self.edge)

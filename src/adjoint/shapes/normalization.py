@@ -36,7 +36,7 @@ def fused_rms_norm(
 def rms_norm_input_backward(
     grad_out: Spec, input: Spec, normalized_shape: Shape, rstd: Spec, weight: Spec | None
 ) -> Spec:
-    """That of the input."""
+    """Like the input."""
     normalization.check_rms(input, normalized_shape, weight)
     return input
 
@@ -44,7 +44,7 @@ def rms_norm_input_backward(
 def rms_norm_backward(
     grad_out: Spec, input: Spec, normalized_shape: Shape, rstd: Spec, weight: Spec | None
 ) -> tuple[Spec, Spec]:
-    """Those of input and weight."""
+    """Like input and weight."""
     normalization.check_rms(input, normalized_shape, weight)
     return input, Spec(tuple(normalized_shape), (input if weight is None else weight).dtype)
 
@@ -57,7 +57,7 @@ def layer_norm_input_backward(
     rstd: Spec,
     weight: Spec | None,
 ) -> Spec:
-    """That of the input."""
+    """Like the input."""
     normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
     return input
 
@@ -70,7 +70,7 @@ def layer_norm_backward(
     rstd: Spec,
     weight: Spec | None,
 ) -> tuple[Spec, Spec, Spec]:
-    """Those of input, weight and bias."""
+    """Like input, weight and bias."""
     normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
     affine = Spec(tuple(normalized_shape), (input if weight is None else weight).dtype)
     return input, affine, affine

@@ -84,12 +84,12 @@ class Ragged:
         return self.starts == (0, *ends)[:-1] and self.extent == (ends[-1] if ends else 0)
 
     def packed(self) -> Ragged:
-        """The same components without gaps."""
+        """The raggedness of the same components without gaps."""
         ends = (0, *itertools.accumulate(self.lengths))
         return dataclasses.replace(self, starts=ends[:-1], extent=ends[-1])
 
     def along(self, dim: int) -> Ragged:
-        """The same components along another dimension of the values."""
+        """The raggedness with components along another dimension of the values."""
         return self if dim == self.dim else dataclasses.replace(self, dim=dim)
 
     # as arrays: the vectors of integers that operators take

@@ -188,7 +188,7 @@ def embedding_bag_sparse_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int,
 ) -> Tensor:
-    """The same of sums and means, as a COO tensor."""
+    """The gradient of sums and means, as a COO tensor."""
     if mode == MAXIMUM:
         raise ArgumentError("embedding_bag(sparse=True): mode max has dense gradients alone.")
     if offset2bag.shape[0] != indices.shape[0]:
@@ -213,7 +213,7 @@ def embedding_bag_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int,
 ) -> Tensor:
-    """As above; the bags are found from the offsets where they are not given."""
+    """The gradient, dense or sparse; the bags are found from the offsets if they are not given."""
     if sparse:
         return ops._embedding_bag_sparse_backward(
             grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode,

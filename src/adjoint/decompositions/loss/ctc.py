@@ -218,7 +218,9 @@ def ctc_loss_of_tensors(
     blank: int,
     zero_infinity: bool,
 ) -> tuple[Tensor, Tensor]:
-    """As above; inside a transform the lengths are not known, and their limits are taken."""
+    """ctc_loss with lengths in tensors; inside a transform they are unknown, and their limits are
+    used.
+    """
     try:
         known = [[int(n) for n in lengths.tolist()] for lengths in (input_lengths, target_lengths)]
     except AdjointError:
@@ -287,7 +289,7 @@ def reduced_ctc_loss_of_tensors(
     reduction: int,
     zero_infinity: bool,
 ) -> Tensor:
-    """As above, with lengths in tensors."""
+    """The reduced ctc_loss, with lengths in tensors."""
     lone = log_probs.ndim == 2
     probs = log_probs.unsqueeze(1) if lone else log_probs
     inputs, lengths = input_lengths.reshape(-1), target_lengths.reshape(-1)

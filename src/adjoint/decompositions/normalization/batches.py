@@ -228,7 +228,7 @@ def no_training(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """By the running statistics."""
+    """Normalise by the running statistics."""
     return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
@@ -291,7 +291,7 @@ def no_update(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """By the running statistics."""
+    """Normalise by the running statistics."""
     results = native_batch_norm(
         input, weight, bias, running_mean, running_var, False, momentum, eps
     )
@@ -349,7 +349,9 @@ def batch_norm_backward(
     output_mask: Sequence[bool],
     reserve: Tensor,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """As above; `save_var` is 1/σ, as `_batch_norm_with_update` gives it."""
+    """The gradients of batch normalisation; `save_var` is 1/σ, as `_batch_norm_with_update` gives
+    it.
+    """
     return native_batch_norm_backward(
         grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps,
         output_mask,

@@ -139,7 +139,7 @@ def _steps(input: Tensor, batch_first: bool, sizes: Tensor | None, count: int) -
 
 
 def _given(output: Tensor, batch_first: bool, sizes: Tensor | None, rows: int) -> Tensor:
-    """In the layout of the input."""
+    """The output in the layout of the input."""
     if sizes is not None:
         return packed(output, sizes, rows)
     return output.transpose(0, 1) if batch_first else output

@@ -25,7 +25,7 @@ Tensor = Any
 
 
 def add(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
-    """Of two sparse tensors a sparse one, of a sparse and a dense one a dense one."""
+    """The sum: sparse for two sparse tensors, dense for a sparse and a dense one."""
     if not (is_sparse(self) and is_sparse(other)):
         return ops.add(densely(self), densely(other), alpha=alpha)
     check_same_shape("add", self, other)
@@ -60,7 +60,7 @@ def div(self: Tensor, other: Tensor) -> Tensor:
 
 
 def div_mode(self: Tensor, other: Tensor, rounding_mode: str | None) -> Tensor:
-    """The same, rounded."""
+    """div, rounded."""
     _check_dividend("div", self, other)
     whole = self if rounding_mode is None else coalesced(self)
     return _scaled("div", whole, other, lambda a, b: ops.div(a, b, rounding_mode=rounding_mode))

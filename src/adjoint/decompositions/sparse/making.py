@@ -63,7 +63,7 @@ def coo_unsafe(
     pin_memory: bool | None,
     is_coalesced: bool | None,
 ) -> Tensor:
-    """The same; the numbers of dimensions follow from indices and values."""
+    """A COO tensor whose numbers of dimensions follow from indices and values."""
     return coo_tensor("sparse_coo_tensor", indices, values, size, dtype, is_coalesced)
 
 

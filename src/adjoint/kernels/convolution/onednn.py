@@ -159,7 +159,7 @@ class _Objects:
             destroy(found)
 
     def description(self, layout: Descriptor) -> Handle:
-        """Of an array in memory."""
+        """The oneDNN descriptor of an array."""
         count, sizes, dtype = len(layout.shape), _numbers(layout.shape), _DTYPES[layout.dtype]
         if layout.steps is None:
             return self.made("dnnl_memory_desc_create_with_tag", count, sizes, dtype, _ANY_ORDER)
@@ -225,7 +225,7 @@ class PreparedCall:
         self.memories = [p.memory for p in ports]
         self.inner = [(p.inner, p.size) for p in moved]
         self.size = sum(size for _, size in self.inner)
-        self.place = 0  # of the shared buffer when it was last used
+        self.place = 0  # address of the shared buffer when it was last used
         self.steps = [
             *(p.copy(out=False) for p in moved if p.number != result),
             made.runner(described, [(p.number, p.inner) for p in ports]),
@@ -289,7 +289,7 @@ def _how(sizes: Geometry) -> tuple[Any, ...]:
 def _prepared(
     name: str, sizes: Geometry, large: Shape, small: Shape, dtype: np.dtype[Any], biased: bool
 ) -> PreparedCall | None:
-    """The plan of a map for images with these strides; None if oneDNN does not have it."""
+    """The prepared call of a map for images with these strides; None if oneDNN lacks it."""
     lib = library()
     assert lib is not None
     try:

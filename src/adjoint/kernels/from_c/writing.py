@@ -75,7 +75,7 @@ class _NumpyWriter:
         while self._wider():
             pass
         self.lines: list[str] = []
-        self.count = 0  # of names of our own
+        self.count = 0  # number of names made up so far
         self.known = {p.name for p in function.parameters}  # variables that exist here
         self.mask = ""  # the condition under which assignments hold
         self.loops = 0  # loops around the statement being written

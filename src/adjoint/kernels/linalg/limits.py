@@ -40,7 +40,7 @@ def fan_at_point(self: Array, repeated: bool) -> Array:
 
 
 def spread_over_fan(self: Array, repeated: bool) -> Array:
-    """The same everywhere."""
+    """The matrix repeated for every t of a fan."""
     return np.repeat(self[None], FAN, 0)
 
 
@@ -188,7 +188,7 @@ def _grows_towards(values: Array) -> Array:
 
 
 def _weights_between() -> Array:
-    """By which the values for four t are multiplied to give that for the t in their middle."""
+    """The weights of the values at four t whose sum is the value at the t in their middle."""
     rows = []
     for k in range(2, _COUNT - 2):
         x = _T[[k - 2, k - 1, k + 1, k + 2]]

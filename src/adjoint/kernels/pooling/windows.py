@@ -95,7 +95,7 @@ def _windows(first: Array, counts: Array, step: int, size: int) -> PoolingWindow
 
 
 def _rows(numbers: Array, others: Array, count: int) -> Entries:
-    """The others that go with each number from 0 to `count`, in their order."""
+    """For each number from 0 to `count`, the `others` paired with it, in order."""
     order = np.lexsort((others, numbers))
     ends = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count))))
     return ends.astype(np.int32), others[order].astype(np.int32)

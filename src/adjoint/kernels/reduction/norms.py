@@ -109,7 +109,7 @@ def direction(self: Array, dim: Dims, eps: float) -> Array:
 
 
 def std_backward(grad: Array, self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
-    """The same of x - mean."""
+    """ḡ (x - mean)/σ: the gradient of a norm of x - mean; the caller divides by the degrees."""
     mean = mean_dims(self, dim, True, None)
     ratio = _ratio(grad, result) if self.size >= LARGE and self.dtype.char in "fd" else None
     if ratio is not None:

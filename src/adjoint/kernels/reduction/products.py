@@ -61,7 +61,7 @@ def _split(x: Array) -> tuple[Array, Array]:
 
 
 def _running(x: Array) -> tuple[Array, Array]:
-    """Of rows: in blocks, and these joined by the running products of their ends."""
+    """The running products of rows: in blocks, joined by the running products of their ends."""
     count, width = x.shape
     mantissas, exponents = _split(x)
     if count <= _BLOCK:

@@ -47,7 +47,7 @@ def argsort(self: Array, dim: int, descending: bool) -> Array:
 
 
 def comparable(self: Array) -> Array:
-    """The same numbers in a dtype that NumPy compares fast, and with NaN last."""
+    """The numbers in a dtype that NumPy compares fast, and with NaN last."""
     return self.astype(np.float32) if self.dtype in REDUCED else self
 
 

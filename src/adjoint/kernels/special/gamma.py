@@ -34,7 +34,7 @@ def log_gamma(x: Array) -> Array:
 
 
 def log_gamma_inside(x: Array) -> Array:
-    """By log Γ(1 + f) = -log1p(f (1-f) …), 0 ≤ f < 1, which is right at the zeros 1 and 2."""
+    """log Γ by log Γ(1 + f) = -log1p(f (1-f) …), 0 ≤ f < 1, which is right at the zeros 1 and 2."""
     f = np.where(x < 1, x, np.where(x < 2, x - 1, x - 2))
     shift = np.where(x < 1, -np.log(x), np.where(x < 2, 0, np.log(np.where(x < 2, 1, x - 1))))
     return shift - np.log1p(from_c.function("ad_inverse_gamma_excess")(f))
