@@ -10,7 +10,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.c_kernels import distance, indexing, loading
-from adjoint.kernels.linalg import least
+from adjoint.kernels.linalg import least_squares
 
 pytestmark = pytest.mark.skipif(
     loading.function("indexing", "gather", np.float32) is None, reason="needs a C compiler"
@@ -100,7 +100,7 @@ def test_distances(shape: tuple[int, int, int], p: float, dtype: Any, monkeypatc
     found = distance.distances(a, b, p)
     assert found is not None
     monkeypatch.setattr(distance, "LARGE", 1 << 40)
-    expected = least._distances(a, b, p)
+    expected = least_squares._distances(a, b, p)
     np.testing.assert_allclose(found, expected, rtol=30 * np.finfo(dtype).eps)
     assert found[1, 0] == 0
     a[2, 3] = np.nan

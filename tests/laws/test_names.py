@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
+import tokenize
 from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
 
-from tests import SOURCE
+from tests import ROOT, SOURCE
 
 FOLDERS = (
     *("core", "structures", "kinks", "table", "checks", "elements", "ops", "formulas", "shapes"),
@@ -31,3 +35,36 @@ def test_a_class_name_stands_for_one_class() -> None:
     unknown = {name: found for name, found in twice.items() if name not in ALLOWED}
     assert not unknown, "\n".join(f"{name}: {', '.join(w)}" for name, w in unknown.items())
     assert ALLOWED.keys() <= twice.keys(), "a name that is allowed twice stands once: remove it"
+
+
+FILE = re.compile(r"(?<![\w.])/?((?:\w+/)*[a-z_]\w*\.(?:py|yaml))\b")
+# a user's files, in examples of messages and calls
+EXAMPLES = ("main.py", "mine.py", "model.py", "mine.yaml", "my_ops.yaml")
+
+
+def prose(path: Path) -> Iterator[str]:
+    """The docstrings and comments of a module."""
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.COMMENT or token.string.startswith(('"""', 'r"""')):
+                yield token.string
+
+
+def test_files_that_prose_names_exist() -> None:
+    """`homes/limits.py`, or `limits.py` next door: a file that moved is named where it went."""
+    known = {path.as_posix() for root in (SOURCE, ROOT / "tests") for path in root.rglob("*.*")}
+    ends = {end for path in known for end in suffixes(path)}
+    lost = [
+        f"{path.relative_to(SOURCE)}: {name}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for text in prose(path)
+        for name in FILE.findall(text)
+        if name not in ends and name not in EXAMPLES
+    ]
+    assert lost == []
+
+
+def suffixes(path: str) -> list[str]:
+    """The ends of a path: a/b/c.py, b/c.py, c.py."""
+    parts = path.split("/")
+    return ["/".join(parts[start:]) for start in range(len(parts))]

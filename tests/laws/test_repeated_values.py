@@ -18,7 +18,7 @@ import pytest
 import adjoint as ad
 from adjoint.core.errors import DegenerateError, InplaceError
 from adjoint.kernels.linalg.limits import limit_of_fan
-from adjoint.kinks.fans import steps_beside
+from adjoint.kinks.fans import steps_of
 from adjoint.table import TABLE
 from adjoint.testing.certificates import matrices
 
@@ -269,7 +269,7 @@ def test_a_write_to_a_part_of_what_comes_from_repeated_values_is_refused(write: 
     assert ad.equal(w.detach(), ad.ones(3, dtype=ad.float64))
 
 
-STEPS_BESIDE = steps_beside(np.dtype(np.float64), repeated=True)
+STEPS_BESIDE = steps_of(np.dtype(np.float64), repeated=True)
 
 
 @pytest.mark.parametrize("seed", range(20))

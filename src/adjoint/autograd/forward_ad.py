@@ -21,7 +21,7 @@ from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.homes import fans
 from adjoint.homes.forward import DUALS, dual, duals, is_dual
 from adjoint.homes.limits import ordinary
-from adjoint.homes.sparse import settled
+from adjoint.homes.sparse import with_coalesced
 from adjoint.homes.structures import StructuredTensor
 from adjoint.tensor import views
 from adjoint.tensor.nodes import KEEPS, Node, Rule
@@ -112,7 +112,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"make_dual: the tangent is {tangent.dtype.name}, the tensor {tensor.dtype.name}"
         )
     if isinstance(tensor, StructuredTensor):
-        once: Any = settled(tensor)
+        once: Any = with_coalesced(tensor)
         return once.holding(make_dual(once.stored, once.fitted(tangent)))
     if is_dual(tensor):
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
@@ -142,7 +142,7 @@ def _is_laid_out_like(tangent: Tensor, tensor: Tensor) -> bool:
 def _laid_out_like(tangent: Tensor, tensor: Tensor) -> Tensor:
     """A copy of the tangent in memory of the size and order of the tensor's."""
     if not is_plain(tangent) or tangent.edge is not None:
-        return views.laid_out(tangent, tensor)
+        return views.in_memory_order_of(tangent, tensor)
     flat, offset = storage_of(tensor.value)
     whole = np.zeros(flat.size, tangent.value.dtype)
     strides = strides_in_elements(tensor.value)

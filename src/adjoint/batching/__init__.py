@@ -1,4 +1,4 @@
-"""Batching rules: what an operator does to a whole batch at once, for `vmap`.
+"""Batching rules: how an operator runs on a whole batch at once, for `vmap`.
 
 A row names its rule in the column `batch:`: by a word of `words.py`, where all that happens is that
 the batch comes in front, or as `<family>.<function>` for a function of `batching/<family>.py`. Rows

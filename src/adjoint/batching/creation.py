@@ -1,6 +1,7 @@
-"""Operators that create, under vmap.
+"""Operators that create tensors, under vmap.
 
-Those `_like` a batched tensor follow it; those with a size get the batch as one more.
+An operator `_like` a batched tensor gives a batched one; an operator with a size gets the batch as
+one more dimension.
 """
 
 from __future__ import annotations

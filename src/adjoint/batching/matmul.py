@@ -74,7 +74,7 @@ def mv(batch: Batch, self: Tensor, vec: Tensor) -> Tensor:
 
 def dot(batch: Batch, self: Tensor, tensor: Tensor) -> Tensor:
     _need(batch, 1, 1)
-    if not batch.has[0]:  # Σ x y is the same both ways
+    if not batch.has[0]:  # Σ x y is symmetric
         return tensor.matmul(self)
     return _multiply(batch, self, tensor)
 
@@ -135,7 +135,7 @@ def _of_three(batch: Batch, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _full(batch: Batch, result: Tensor, rank: int) -> Tensor:
-    """With β = 0 only `self` may have been batched, and then the result is the same for all."""
+    """Expand a result that all samples share: with β = 0, `self` alone may be batched."""
     return result if result.ndim > rank else whole(batch, result, False)
 
 

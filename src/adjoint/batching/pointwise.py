@@ -14,8 +14,8 @@ Tensor = Any
 def aligned(batch: Batch, *values: Any) -> Any:
     """The rule of pointwise archetypes.
 
-    The dtype is that of the call as the user sees it: a scalar of each sample is a vector here,
-    and must not decide it.
+    The dtype is that of the user's call: a scalar in each sample is a vector here, and must not
+    decide the dtype.
     """
     if _alike(batch, values):
         return batch.op.call(values)

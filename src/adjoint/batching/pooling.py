@@ -11,7 +11,7 @@ Tensor = Any
 
 
 def _joined(batch: Batch, dims: int, values: tuple[Any, ...]) -> Any:
-    """Samples without a batch are one; those with a batch make it longer."""
+    """The samples as one batch for the operator; a batch of their own is merged with it."""
     pairs = list(zip(values, batch.has, batch.ndims, strict=True))
     tensors = [v if n is None else whole(batch, v, has) for v, has, n in pairs]
     rules.check_rank(batch.op.name, tuple(tensors[0].shape[1:]), dims)

@@ -107,7 +107,9 @@ def _tensors(batch: Batch, values: Any) -> Any:
 
 
 def _from_one_state(batch: Batch, values: Any) -> Tensor:
-    """One sample after the other, all from the same state; the stream goes on behind the last."""
+    """Draw sample after sample, all from the same state; the stream continues after the last
+    one.
+    """
     generator = named(batch, values).get("generator")
     if not batch.size:
         one = batch.op.call(

@@ -101,7 +101,7 @@ def count_nonzero(batch: Batch, self: Tensor, dim: Any) -> Tensor:
 
 
 def unreduce(batch: Batch, self: Tensor, dim: Any, shape: tuple[int, ...], keepdim: bool) -> Tensor:
-    """The transpose of a reduction: `shape` is that of what was reduced."""
+    """The transpose of a reduction; `shape` is the shape before it."""
     if not shape:
         return self.alias()
     return batch.op.call(

@@ -1,4 +1,6 @@
-"""Resampling under vmap: the batch joins that of the operator, or its channels, or the places."""
+"""Resampling under vmap: the batch is merged with the operator's batch, its channels, or the
+places.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ def _together(tensor: Tensor) -> Tensor:
     return tensor.reshape((tensor.shape[0] * tensor.shape[1], *tensor.shape[2:]))
 
 
-def _apart(batch: Batch, tensor: Tensor, count: int) -> Tensor:
-    """The leading dimension as two, of which the second has `count` elements."""
+def _split_leading(batch: Batch, tensor: Tensor, count: int) -> Tensor:
+    """The leading dimension split into two, the second with `count` elements."""
     return tensor.reshape((batch.size, count, *tensor.shape[1:]))
 
 
@@ -25,7 +27,7 @@ def resample(batch: Batch, self: Tensor, output_size: Shape, *options: Any) -> T
     if batch.ndims[0] != len(output_size) + 2:
         return batch.op.call([self.new_zeros(self.shape[1:]), output_size, *options])  # raises
     result = batch.op.call([_together(self), output_size, *options])
-    return _apart(batch, result, self.shape[1])
+    return _split_leading(batch, result, self.shape[1])
 
 
 def resample_backward(
@@ -36,7 +38,7 @@ def resample_backward(
         return batch.op.call([sample, output_size, input_size, *options])  # raises
     size = (batch.size * input_size[0], *input_size[1:])
     result = batch.op.call([_together(grad_output), output_size, size, *options])
-    return _apart(batch, result, input_size[0])
+    return _split_leading(batch, result, input_size[0])
 
 
 def grid_sample(batch: Batch, input: Tensor, grid: Tensor, *options: Any) -> Tensor:
@@ -44,7 +46,7 @@ def grid_sample(batch: Batch, input: Tensor, grid: Tensor, *options: Any) -> Ten
     size = batch.size
     if all(batch.has[:2]):
         result = batch.op.call([_together(input), _together(grid), *options])
-        return _apart(batch, result, input.shape[1])
+        return _split_leading(batch, result, input.shape[1])
     if batch.has[0]:
         count, channels = input.shape[1:3]
         wide = input.transpose(0, 1).reshape((count, size * channels, *input.shape[3:]))
@@ -61,7 +63,7 @@ def grid_sample_input_backward(
 ) -> Tensor:
     tensors = _all(batch, (grad_output, grid))
     size = (batch.size * input_size[0], *input_size[1:])
-    return _apart(batch, batch.op.call([*tensors, size, *options]), input_size[0])
+    return _split_leading(batch, batch.op.call([*tensors, size, *options]), input_size[0])
 
 
 def grid_sample_grid_backward(
@@ -69,7 +71,7 @@ def grid_sample_grid_backward(
 ) -> Tensor:
     tensors = _all(batch, (grad_output, input, grid))
     count = grid.shape[1] if batch.has[2] else grid.shape[0]
-    return _apart(batch, batch.op.call([*tensors, *options]), count)
+    return _split_leading(batch, batch.op.call([*tensors, *options]), count)
 
 
 def _all(batch: Batch, tensors: Sequence[Tensor]) -> list[Tensor]:

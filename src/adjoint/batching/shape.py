@@ -161,7 +161,7 @@ def repeat(batch: Batch, self: Tensor, repeats: Shape) -> Tensor:
 
 
 def combinations(batch: Batch, self: Tensor, r: int, with_replacement: bool) -> Tensor:
-    """The same places in every sample."""
+    """Take the same places in every sample."""
     if batch.ndims[0] != 1:
         return batch.op.call([self.new_zeros(self.shape[1:]), r, with_replacement])  # which raises
     places = ops.combinations(ops.arange(self.shape[1]), r, with_replacement)

@@ -57,5 +57,5 @@ def broadcast(batch: Batch, *values: Any) -> Any:
 
 
 def together(batch: Batch, *values: Any) -> Any:
-    """Several tensors with one common batch: those that have none are repeated."""
+    """Several tensors with one common batch; a tensor without it is repeated."""
     return batch.op.call(common.moved(batch, values))

@@ -1,7 +1,7 @@
 """Attention in blocks, by C code that is compiled once for each machine.
 
 `AttentionCall` holds arrays of float32 or float64 whose leading dimensions broadcast. Its `forward`
-and `backward` return False where there is no C compiler, or ADJOINT_NATIVE=0 forbids it.
+and `backward` return False if there is no C compiler, or ADJOINT_NATIVE=0 forbids it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class AttentionCall:
         self.operands = _AttentionOperands(*map(_address, given), scale, factor)
 
     def forward(self, output: Array, sums: Array) -> bool:
-        """Write the output and logsumexp; False where there is no native code."""
+        """Write the output and logsumexp; return False if there is no native code."""
         run = loading.ready("attention", "attend", self.dtype)
         fields = self._fields(output, None, (None, None, None), sums)
         if run is None or fields is None:
@@ -82,7 +82,7 @@ class AttentionCall:
     def backward(
         self, grad: Array, output: Array, sums: Array, results: Sequence[Array | None]
     ) -> bool:
-        """Add the gradients of query, key and value; False where there is no native code."""
+        """Add the gradients of query, key and value; return False if there is no native code."""
         run = loading.ready("attention", "attend_backward", self.dtype)
         grad, output, sums = (x.astype(self.dtype, copy=False) for x in (grad, output, sums))
         grad, output, sums = _even(grad), _even(output), np.ascontiguousarray(sums)

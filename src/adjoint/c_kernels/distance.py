@@ -16,7 +16,7 @@ _KINDS = {1: 1, 2: 2, math.inf: 0}
 
 
 def distances(a: Array, b: Array, p: float) -> Array | None:
-    """The p-norm of each row of a minus each row of b; None where there is no native code."""
+    """The p-norm of each row of a minus each row of b; None if there is no native code."""
     kind = _KINDS.get(p)
     if kind is None or a.size * len(b) < LARGE or not b.size:
         return None

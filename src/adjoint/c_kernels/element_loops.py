@@ -204,7 +204,7 @@ def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Traversal | Non
     elif out[0] != shape or any(s % out[2] for s in out[1]):
         return None
     order = tuple(sorted(range(len(shape)), key=lambda d: -abs(out[1][d])))
-    operands = [_turned(lie, order) for lie in (*lies, out)]
+    operands = [_reordered(lie, order) for lie in (*lies, out)]
     joined = loading.merged(tuple(shape[d] for d in order), operands, _MOST)
     if joined is None:
         return None
@@ -219,7 +219,7 @@ def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Traversal | Non
 
 
 def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:
-    """The strides that NumPy gives to the result of such operands."""
+    """The strides that NumPy gives to a result of these operands."""
     nothing = np.empty(1, np.uint8)
     if 0 in shape or not shape:
         return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
@@ -228,7 +228,7 @@ def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:
     return np.nditer([*operands, None], op_flags=flags).operands[-1].strides
 
 
-def _turned(lie: Lie, order: Shape) -> tuple[Shape, Shape]:
+def _reordered(lie: Lie, order: Shape) -> tuple[Shape, Shape]:
     """Shape and steps of an operand, with its dimensions in the result's memory order."""
     shape, strides, size = lie
     missing = len(order) - len(shape)

@@ -1,9 +1,9 @@
 """Gathering and scattering of elements and rows, in C (indexing.c).
 
 Arrays are contiguous, and viewed as [outer, size, inner] around the indexed dimension. Elements are
-only moved, except in sums, so any dtype of four or eight bytes is allowed. None (or False) is
-returned where there is no native code, for small arrays, and where an index is out of range: the
-NumPy kernel then says which.
+only moved, except in sums, so any dtype of four or eight bytes is allowed. The functions return
+None (or False) if there is no native code, for small arrays, and if an index is out of range: the
+NumPy kernel then raises the error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Max pooling in C: values, values with indices, and gradients put back at the indices.
 
-Arrays are float32 or float64 with any strides, in one to three spatial dimensions; None is returned
-where there is no native code.
+Arrays are float32 or float64 with any strides, in one to three spatial dimensions; the functions
+return None if there is no native code.
 """
 
 from __future__ import annotations

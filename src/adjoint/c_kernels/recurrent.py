@@ -1,6 +1,6 @@
-"""LSTM layers over time, by C code (recurrent.c).
+"""LSTM layers over time, in C (recurrent.c).
 
-Arrays are float32 or float64. None is returned where there is no native code.
+Arrays are float32 or float64. The functions return None if there is no native code.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def softmax(x: Array, axis: int, *, logarithm: bool) -> Array | None:
 
 
 def softmax_back(grad: Array, result: Array, axis: int, x: Array | None = None) -> Array | None:
-    """The gradient of softmax in x; given x, that of its logarithm."""
+    """The gradient of softmax in x; given x, the gradient of log_softmax."""
     grad, result = dense(grad), dense(result)
     x = None if x is None else dense(x)
     fits = result.ndim and grad.shape == result.shape and (x is None or x.shape == result.shape)

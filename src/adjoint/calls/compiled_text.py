@@ -1,7 +1,8 @@
 """Functions generated as text for a row: compiled once, and prepared for later processes.
 
-Common names of such texts are in the namespace beforehand; each other name with an underscore gets
-a value from the row. So a function is made from its text or from prepared code in the same way.
+Names that all these texts use are in the namespace beforehand; each other name with an underscore
+gets a value from the row. So a function is made from its text or from prepared code in the same
+way.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ from adjoint.calls.computing import python_name
 from adjoint.calls.recording import FunctionWriter, mixed_rule_of, rule_of
 from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, REDUCED, DType
 from adjoint.core.errors import DtypeError
+from adjoint.core.float_warnings import NO_MODULE
 from adjoint.core.generator import Generator
 from adjoint.core.promotion import WEAK, promotion_of
-from adjoint.core.quiet import NO_MODULE
 from adjoint.core.returns import results_class
 from adjoint.core.shapes import Size
 from adjoint.core.source_lines import of_user, place_of

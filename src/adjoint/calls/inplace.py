@@ -1,7 +1,7 @@
 """Writing in place: the operator's result is written over `self`, and the history moves.
 
-Whatever `name_` does to memory, its derivative is that of `name`: compute, write back, and let
-`self` (and the base it views, and that base's other views) continue from the new node.
+Whatever `name_` does to memory, its derivative is the derivative of `name`: compute, write back,
+and let `self` (and the base it views, and that base's other views) continue from the new node.
 """
 
 from __future__ import annotations

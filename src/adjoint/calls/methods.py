@@ -72,7 +72,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if not keeps and device_of("as_tensor", device) is META:
         return as_tensor(data, dtype, CPU).to(META)
     if type(data) in NUMBER_TYPES and isinstance(data, Tensor):  # a number that a transform follows
-        return data.settled(None if dtype is None else to_dtype(dtype))  # type: ignore[attr-defined]
+        return data.in_dtype(None if dtype is None else to_dtype(dtype))  # type: ignore[attr-defined]
     if isinstance(data, Tensor):
         data = undressed(data)
         return data if dtype is None or data.dtype is to_dtype(dtype) else data.to(to_dtype(dtype))

@@ -14,7 +14,7 @@ from typing import Any
 from adjoint.calls import compiled_text
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import NotDifferentiable
-from adjoint.core.quiet import NO_MODULE
+from adjoint.core.float_warnings import NO_MODULE
 from adjoint.core.remembering import remembered
 from adjoint.elements import fused
 from adjoint.elements.large import LARGE

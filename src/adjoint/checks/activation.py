@@ -26,6 +26,6 @@ MOST_DERIVATIVES = 100
 
 
 def check_order(what: str, n: int) -> None:
-    """Raise unless this is the order of a derivative."""
+    """Raise unless `n` can be the order of a derivative."""
     if not 1 <= n <= MOST_DERIVATIVES:
         raise ValueRangeError(f"{what}: n is {n}; it is from 1 to {MOST_DERIVATIVES}.")

@@ -55,7 +55,7 @@ def sizes(
 
 
 def check_results(grad: Any, output: Any, logsumexp: Any, found: AttentionSizes) -> None:
-    """Raise unless a backward is given what belongs to its operands."""
+    """Raise unless the results given to a backward have the shapes of its operands."""
     rows, one = (found.queries, found.features), (found.queries,)
     given = (("grad", grad, rows), ("output", output, rows), ("logsumexp", logsumexp, one))
     for name, tensor, tail in given:

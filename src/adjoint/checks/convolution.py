@@ -231,7 +231,7 @@ def check_dtypes(what: str, **operands: Any) -> None:
 
 def left_over(large: Shape, small: Shape, weight: Shape, stride: Sequence[int],
               padding: Sequence[int], dilation: Sequence[int]) -> Shape:  # fmt: skip
-    """The elements of each dimension of `large` that lie after the last window, padding included.
+    """The number of elements of `large` after the last window in each dimension, padding included.
 
     They are the `output_padding` with which the transposed convolution gives `large` its size.
     """

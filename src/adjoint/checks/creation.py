@@ -58,7 +58,7 @@ def number_dtype(value: Any) -> DType:
 def check_value(what: str, value: Any, dtype: DType) -> None:
     """Raise unless the number `value` fits `dtype`; a fraction may be cut off, as in PyTorch.
 
-    A size that is open, and what is no number, are not looked at.
+    Symbolic sizes, and values that are no numbers, are not checked.
     """
     if dtype.category in (BOOL, COMPLEX) or type(value) not in NUMBERS:
         return

@@ -109,7 +109,9 @@ def _hidden(term: list[str], ndim: int, position: int, equation: str) -> int:
 
 
 def _implicit_output(terms: list[list[str]]) -> list[str]:
-    """Return what an equation without '->' means: the ellipsis, then letters used once, sorted."""
+    """Return the output of an equation without '->': the ellipsis, then letters used once,
+    sorted.
+    """
     count = Counter(letter for term in terms for letter in term)
     dots = ["..."] if count.pop("...", 0) else []
     return dots + sorted(letter for letter, n in count.items() if n == 1)
@@ -152,7 +154,7 @@ def _sublist(labels: list[Any]) -> str:
 class PairProduct:
     """One product of two operands; both leave the list and the result is appended."""
 
-    left: int  # position in the list of operands, before or after that of the right one
+    left: int  # position in the list of operands, before or after the right one's
     right: int
     left_moves: tuple[Move, ...]  # (("permute", (1, 0)), ("reshape", (4, 6)))
     right_moves: tuple[Move, ...]
@@ -162,7 +164,7 @@ class PairProduct:
 
 @record
 class Contraction:
-    """A program: moves on each operand, then products, then moves on what is left."""
+    """A program: moves on each operand, then products of pairs, then moves on the last operand."""
 
     first: tuple[tuple[Move, ...], ...]
     pairs: tuple[PairProduct, ...]
@@ -299,12 +301,12 @@ def plan(
         operands.append(left)
     pairs: list[PairProduct] = []
     for i, j in _pairs_of(path, operands, output, sizes, what):
-        left, right = (j, i) if _is_turned(operands[i], operands[j], output) else (i, j)
+        left, right = (j, i) if _is_transposed(operands[i], operands[j], output) else (i, j)
         pair, product = _plan_pair(operands, left, right, output, sizes)
         pairs.append(pair)
         operands = [o for k, o in enumerate(operands) if k not in (i, j)] + [product]
     shape = tuple(sizes[label] for label in output)
-    last = _Moves(operands[0], (), set(output))  # sums what the output does not name
+    last = _Moves(operands[0], (), set(output))  # sums the labels that the output lacks
     last.arrange(output, shape, sizes)
     return Contraction(tuple(first), tuple(pairs), tuple(last.moves), shape)
 
@@ -331,8 +333,10 @@ def _prepare(
     return tuple(moves), tuple(rest[k] for k in kept)
 
 
-def _is_turned(a: Labels, b: Labels, output: Labels) -> bool:
-    """Whether the columns of a product should be those of a: what the output has last lies last."""
+def _is_transposed(a: Labels, b: Labels, output: Labels) -> bool:
+    """Whether a's labels should be the product's columns, so that the output's last label comes
+    last.
+    """
     own, other = (
         max((output.index(x) for x in one if x not in two and x in output), default=-1)
         for one, two in ((a, b), (b, a))

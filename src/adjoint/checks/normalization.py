@@ -44,7 +44,7 @@ def check(what: str, input: Any, normalized_shape: Sequence[int], **affine: Any)
 
 
 def check_rms(input: Any, normalized_shape: Sequence[int], weight: Any) -> None:
-    """The same for the root mean square, of numbers that have one."""
+    """Check the arguments of rms_norm, for dtypes that have a root mean square."""
     check("rms_norm", input, normalized_shape, weight=weight)
     dtype = input.dtype if isinstance(input.dtype, DType) else dtypes.of(input.dtype)
     if not dtype.is_differentiable:

@@ -34,7 +34,7 @@ shlex, shutil, tempfile = Lazy("shlex"), Lazy("shutil"), Lazy("tempfile")  # rea
 
 _SEAL = b"adjoint1"  # last bytes of a sealed file, after its SHA-256; object loaders ignore them
 _SCRATCH = "build-"  # folders of files under way
-_STALE = 3600.0  # seconds after which such a folder belongs to a process that was killed
+_STALE = 3600.0  # seconds after which a scratch folder must belong to a killed process
 _LIMIT = 1 << 30  # bytes of all files, unless $ADJOINT_CACHE_SIZE is set
 _ROOM = 0.75  # share of the limit that is kept when files are removed
 _FRESH = 60.0  # seconds during which a new file may not have been read yet
@@ -190,7 +190,7 @@ def write(path: str, content: bytes) -> None:
 
 
 def publish(made: str, path: str) -> None:
-    """Put a finished file where others find it."""
+    """Move a finished file to its path, where other processes find it."""
     os.chmod(made, 0o644)  # not by the umask: only we may change it
     size = os.stat(made).st_size
     os.replace(made, path)

@@ -220,7 +220,7 @@ def _has_dims(part: _Part) -> bool:
 
 
 def _in_float32(part: _Part, action: _Action | None) -> _Action | None:
-    """The conversion of one operand by `promote_wide`, given that of `promote`, next to halves."""
+    """The conversion of one operand by `promote_wide`, next to halves; `action` is `promote`'s."""
     if part is None or _has_dims(part):
         return action
     if isinstance(part, type):

@@ -62,7 +62,7 @@ Key = SequenceKey | DictKey | GetAttrKey | Any  # str() writes it as Python does
 
 @record
 class Container:
-    """How values of one class are taken apart and put together."""
+    """How values of one class are flattened and put together again."""
 
     name: str  # "dict"
     flatten: Callable[[Any], tuple[Children, Any]]  # {'a': 1} -> ([1], ('a',))

@@ -13,7 +13,7 @@ import warnings
 from types import CodeType
 from typing import Any
 
-from adjoint.core.quiet import NO_MODULE
+from adjoint.core.float_warnings import NO_MODULE
 from adjoint.core.texts import in_comment
 
 # code object and instruction of a caller; for an operator of a graph the line where it was traced:

@@ -1,11 +1,11 @@
 """Symbolic sizes: integers with a value for an example, and a polynomial for all sizes.
 
 A `SymbolicSize` is an `int`, its value for the example, that also knows how it depends on size
-symbols, and so do all sums, products and exact quotients of it. A quotient by a number that is not
-exact is a symbol of its own (`Floor`), and so halves of sizes are polynomials, too. Equality is
-that of polynomials. A comparison that does not hold for all sizes is decided by the example, and
-remembered as an assumption (`assuming`): code made under it serves the sizes for which the
-assumption holds. A `Real` is the same for a number in an expression: 1/n, √n.
+symbols; sums, products and exact quotients of it are symbolic, too. An inexact quotient by a number
+is a symbol of its own (`Floor`), so halves of sizes are polynomials, too. Equality is that of
+polynomials. A comparison that does not hold for all sizes is decided by the example, and remembered
+as an assumption (`assuming`): code made under it serves the sizes for which the assumption holds. A
+`Real` is the same for a number in an expression: 1/n, √n.
 
 As text a size is a C expression, so a program printed with it is right for all sizes.
 """

@@ -1,6 +1,6 @@
 """Operators in terms of smaller ones, down to primitive rows; `table` maps names to them.
 
-A name is that of one overload: `add.Tensor`.
+A name names one overload: `add.Tensor`.
 """
 
 from __future__ import annotations

@@ -127,9 +127,9 @@ def elu_backward(
     is_result: bool,
     self_or_result: Tensor,
 ) -> Tensor:
-    """The slope from the input; or from the result, as input_scale·(result + alpha·scale).
+    """The gradient from the input; or from the result, as input_scale·(result + alpha·scale).
 
-    Its own slope at 0 is that of the right side, 0, as PyTorch's.
+    The slope of this at 0 is 0, the slope of the right side, as in PyTorch.
     """
     x = self_or_result
     if is_result:
@@ -216,7 +216,7 @@ def rrelu_with_noise_functional(
 def rrelu_with_noise(
     self: Tensor, noise: Tensor, lower: float, upper: float, training: bool, generator: Any
 ) -> Tensor:
-    """As above, with the slopes written into `noise`."""
+    """Like `rrelu_with_noise_functional`, with the slopes written into `noise`."""
     result, slopes = rrelu_with_noise_functional(self, noise, lower, upper, training, generator)
     if training:
         noise.copy_(slopes)
@@ -358,7 +358,7 @@ def safe_softmax(self: Tensor, dim: int, dtype: Any) -> Tensor:
 
 
 def masked_softmax(self: Tensor, mask: Tensor, dim: int | None, mask_type: int | None) -> Tensor:
-    """softmax over what the mask leaves.
+    """softmax over the unmasked scores.
 
     For scores B×H×L×L a mask_type of 0 means that the mask is L×L, 1 that it is B×L.
     """
@@ -379,7 +379,7 @@ def masked_softmax(self: Tensor, mask: Tensor, dim: int | None, mask_type: int |
 def masked_softmax_backward(
     grad_output: Tensor, output: Tensor, mask: Tensor, dim: int | None
 ) -> Tensor:
-    """That of softmax, 0 where the mask is True."""
+    """The gradient of softmax, 0 where the mask is True."""
     dim = output.ndim - 1 if dim is None else dim
     kept = ops._softmax_backward_data(grad_output, output, dim, output.dtype)
     return kept.masked_fill(mask, 0)

@@ -27,7 +27,7 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """The gradients in input, weight and bias; None for those that are not asked for."""
+    """The gradients in input, weight and bias; None for those not wanted."""
     checks.of_weight(
         "convolution_backward", grad_output.shape, input.shape, weight.shape, stride, padding,
         dilation, transposed, output_padding, groups,
@@ -313,7 +313,7 @@ def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor:
 def conv_tbc_backward(
     self: Tensor, input: Tensor, weight: Tensor, bias: Tensor, pad: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of `conv_tbc`, of which `self` is the gradient of the result."""
+    """The gradients of `conv_tbc`, where `self` is the gradient of its result."""
     _check_tbc("conv_tbc_backward", input, weight)
     grad, x, w = self.permute((1, 2, 0)), input.permute((1, 2, 0)), weight.permute((2, 1, 0))
     of_input, of_weight, of_bias = ops.convolution_backward(

@@ -65,7 +65,7 @@ def eye(n: int, dtype: Any, *_: Any) -> Any:
 
 
 def eye_m(n: int, m: int, dtype: Any, *_: Any) -> Any:
-    """1 where the number of the row is that of the column."""
+    """1 where row and column have the same number, 0 elsewhere."""
     same = ops.arange(n).unsqueeze(1) == ops.arange(m)
     return same.to(dtypes.DEFAULT.dtype if dtype is None else dtype)
 

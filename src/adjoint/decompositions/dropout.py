@@ -66,7 +66,7 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """The same for channels."""
+    """Dropout of whole channels."""
     _check("feature_dropout", p)
     if _idle(input, p, train):
         return input.clone()
@@ -89,7 +89,7 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 
 
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """The same for channels."""
+    """Alpha dropout of whole channels."""
     _check("feature_alpha_dropout", p)
     if _idle(input, p, train):
         return input.clone()

@@ -1,8 +1,8 @@
 """Operators on lists of tensors, as the operator on each: `foreach.sin` is `sin` of every entry.
 
-The functions here are made on first use, one for each operator: an argument that is a list is
-taken entry by entry, another one is the same for all. `foreach.sin_` is `sin_` of every entry.
-Derivatives, vmap and traces follow from the operator.
+The functions here are made on first use, one for each operator: an argument that is a list is taken
+entry by entry, any other argument is shared by all entries. `foreach.sin_` is `sin_` of every
+entry. Derivatives, vmap and traces follow from the operator.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def _power_sum(name: str, self: Tensor, order: Any, dtype: Any) -> Tensor:
     return (size * size if order == 2 else size**order).sum()
 
 
-# Operators that take other arguments for an entry than their row takes for lists; by name, without
-# the underscore of those that write.
+# Operators whose arguments for an entry differ from their row's for lists; by name, without the
+# underscore of in-place ones.
 OWN: dict[str, Callable[..., Any]] = {
     "add": _scaled,
     "sub": _scaled,

@@ -1,4 +1,4 @@
-"""Batches of images: their channels stay where they lie in memory."""
+"""Batches of images, which keep the position of their channels in memory."""
 
 from __future__ import annotations
 

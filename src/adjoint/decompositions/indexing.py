@@ -154,7 +154,7 @@ def index_fill(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool
 ) -> Tensor:
-    """One index for each element of the source, along the other dimensions the same."""
+    """scatter_reduce, with the index expanded along the other dimensions of the source."""
     indexing.check_reduce("index_reduce", reduce, ("prod", "mean", "amax", "amin"))
     dim = indexing.check_source("index_reduce", self, dim, index, source)
     line = index.reshape((-1,) + (1,) * max(source.ndim - dim - 1, 0))

@@ -1,4 +1,4 @@
-"""Products in terms of smaller operators: einsum as moves and matrix products, and what follows.
+"""Products in terms of smaller operators: einsum as moves and matrix products, and its relatives.
 
 Functions take the arguments of their schema positionally and use our operators only.
 """

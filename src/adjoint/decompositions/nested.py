@@ -1,9 +1,8 @@
-"""Nested tensors by their values: how they are made, taken apart and computed with.
+"""Nested tensors by their values: making them, splitting them, computing with them.
 
-A nested tensor has `value`, the packed values, and `ragged`, where its components lie in them
-(structures/ragged.py). A function that a row names in the column `nested:` is what its operator
-does with nested tensors. All of them use operators on the values, which may belong to any
-transform.
+A nested tensor has `value`, the packed values, and `ragged`, the places of its components in them
+(structures/ragged.py). A row names in the column `nested:` the function that runs its operator on
+nested tensors. All of them use operators on the values, which may belong to any transform.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ def from_tensor_list(list: Sequence[Tensor], dtype: Any, *_: Any) -> Tensor:
 
 
 def _of_rows(padded: Tensor, ragged: Ragged) -> Tensor:
-    """A nested tensor of what a padded one holds in its places, along `ragged.dim` + 1."""
+    """The nested tensor with structure `ragged` from a padded tensor, along `ragged.dim` + 1."""
     rows = padded.movedim((ragged.dim or 0) + 1, 1)
     starts, lengths = map(runtime.tensor_of, (ragged.start_array, ragged.length_array))
     packed = ops._packed_rows(rows, starts, lengths, ragged.extent)
@@ -189,7 +188,7 @@ def _ragged_dim(what: str, ragged_idx: int, ndim: int) -> int:
 def view_from_jagged(
     self: Tensor, offsets: Tensor, dummy: Tensor, lengths: Tensor | None, ragged_idx: int, *_: Any
 ) -> Tensor:
-    """Jagged components that lie in packed values, from one offset to the next or with lengths."""
+    """Jagged components in packed values, from one offset to the next or with lengths."""
     what = "nested_tensor_from_jagged"
     dim = _ragged_dim(what, ragged_idx, self.ndim)
     extent = self.shape[dim]
@@ -203,7 +202,7 @@ def view_from_jagged(
 
 
 def view_from_buffer(self: Tensor, sizes: Tensor, strides: Tensor, offsets: Tensor) -> Tensor:
-    """Strided components that lie in a vector. Those whose elements are not in order are copied."""
+    """Strided components in a vector; components whose elements are not in order are copied."""
     what = "_nested_view_from_buffer"
     if self.ndim != 1:
         raise ShapeError(f"{what}: the buffer must be a vector, got {show(self.shape)}")
@@ -223,7 +222,7 @@ def view_from_buffer(self: Tensor, sizes: Tensor, strides: Tensor, offsets: Tens
 
 
 def _reach(shape: Shape, strides: Shape) -> int:
-    """How many elements of the buffer lie between the first and the last one of a component."""
+    """The distance in the buffer between the first and the last element of a component."""
     if len(shape) != len(strides):
         raise ShapeError(f"_nested_view_from_buffer: sizes {shape} and strides {strides}")
     return 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
@@ -282,7 +281,7 @@ def contiguous_strides_offsets(nested_size: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def to_padded(self: Tensor, padding: float, output_size: Sequence[int] | None) -> Tensor:
-    """A dense tensor of the largest sizes, or larger ones, with padding beside the components."""
+    """A dense tensor of the largest sizes, or larger ones, with padding around the components."""
     what = "to_padded_tensor"
     if not is_nested(self):
         raise ShapeError(f"{what}: needs a nested tensor, got a dense one of {show(self.shape)}")
@@ -390,7 +389,7 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
 
 
 def reshape(self: Tensor, size: Sequence[int]) -> Tensor:
-    """Other sizes beside the ragged dimension, which is -1 in `size`."""
+    """Reshape the dimensions other than the ragged one, which is -1 in `size`."""
     return _reshaped("reshape", self, size, copies=True)
 
 

@@ -93,7 +93,7 @@ def _placed(x: Tensor, dim: int, before: int, after: int) -> Tensor:
 
 
 def _folded(what: str, grad_output: Tensor, self: Tensor, pad: Sequence[int], mode: str) -> Tensor:
-    """The transpose: what was taken from an element comes back to it."""
+    """The transpose: each padded element's gradient is added to that of its source."""
     padding.check_room(what, mode, self, pad)
     wanted = padding.padded_shape(what, tuple(self.shape), pad)
     if tuple(grad_output.shape) != wanted:

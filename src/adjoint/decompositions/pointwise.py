@@ -70,7 +70,7 @@ def exponential_derivative(self: Any, base: float, n: int) -> Any:
 
 
 def share(self: Any, other: Any, binary: bool) -> Any:
-    """eᵃ / (eᵃ + eᵇ) = sigmoid(a - b), and 1/2 where a and b are the same infinity."""
+    """eᵃ / (eᵃ + eᵇ) = sigmoid(a - b), and 1/2 where a and b are equal infinities."""
     same_infinity = (self == other) & self.isinf()
     difference = (self - other).masked_fill(same_infinity, 0)
     return (difference * math.log(2) if binary else difference).sigmoid()
@@ -153,7 +153,7 @@ def hypot_nearby(self: Any, other: Any) -> Any:
 
 
 def abs_nearby(self: Any) -> Any:
-    """±x, the same of infinitely small numbers as above 0."""
+    """±x; infinitely small numbers count as positive."""
     return ops.where(self.real < 0, -self, self)
 
 
@@ -165,12 +165,12 @@ def power_nearby(self: Any, exponent: float) -> Any:
 
 
 def power_derivative_nearby(self: Any, exponent: float, n: int) -> Any:
-    """p (p-1) … (p-n+1) xᵖ⁻ⁿ, likewise."""
+    """p (p-1) … (p-n+1) xᵖ⁻ⁿ, by `power_nearby`."""
     return falling_power(exponent, n, float)[0] * power_nearby(self, exponent - n)
 
 
 def bend_nearby(self: Any, at: Any) -> Any:
-    """0 · self, whose slope in an infinitely small number is that of `bent_nearby`."""
+    """0 · self, whose slope in an infinitely small number is `bent_nearby`."""
     return bent_nearby(self, at) * (at - at.detach())
 
 
@@ -187,7 +187,7 @@ def bent_nearby(self: Any, at: Any) -> Any:
 
 
 def atan_decay(self: Any) -> Any:
-    """x / (1 + x²), which is the same of x and of 1/x."""
+    """x / (1 + x²), which is equal for x and 1/x."""
     if self.is_complex():
         return self / (1 + self * self)
     far = self.abs() > 1

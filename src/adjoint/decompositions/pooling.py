@@ -88,7 +88,7 @@ def max_pool1d_with_indices(self: Tensor, *geometry: Any) -> tuple[Tensor, Tenso
 def _of_rows(
     kernel_size: Shape, stride: Shape, padding: Shape, dilation: Shape, ceil_mode: bool
 ) -> tuple[Any, ...]:
-    """The same windows in planes of one row."""
+    """The arguments of one-dimensional windows as windows in planes of one row."""
     return (
         (1, *kernel_size),
         (1, *(stride or kernel_size)),
@@ -123,7 +123,7 @@ def _with_indices(what: str, dims: int, self: Tensor, *geometry: Any) -> tuple[T
         if values is None:
             values, indices = element, indices.expand(element.shape)
             continue
-        better = (element > values) | (element != element)  # NaN, the last of which stays
+        better = (element > values) | (element != element)  # NaN wins, the last one
         places = [s + i * w.dilation for s, i, w in zip(starts, numbers, windows, strict=True)]
         values = ops.where(better, element, values)
         indices = ops.where(better, _grid(windows, places), indices)
@@ -232,7 +232,7 @@ def _longest(size: int, out: int) -> int:
 
 
 def _is_even(size: int, out: int) -> bool:
-    """Whether all windows of adaptive pooling have the same length, and this may be used."""
+    """Whether all windows of adaptive pooling have one length, and a program may rely on that."""
     return size % out == 0 and (out == 1 or not is_for_many())
 
 
@@ -264,7 +264,7 @@ def _largest(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _nothing(x: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
-    """A result without elements, which depends on the input all the same."""
+    """A result without elements that still depends on the input."""
     for dim in range(x.ndim):
         x = x.narrow(dim, 0, min(x.shape[dim], shape[dim]))
     return x.expand(shape).clone(), x.new_zeros(shape, dtype=dtypes.int64)

@@ -24,7 +24,7 @@ def _wide(tensor: Tensor) -> Tensor:
 
 
 def _levels(x: Tensor, scale: Any, zero_point: Any, *, early: bool = False) -> Tensor:
-    """The whole number of each value, which may lie outside the range."""
+    """The level of each value as an integer, possibly out of range."""
     found = x * (1 / scale)
     return (found + zero_point).round() if early else found.round() + zero_point
 
@@ -59,7 +59,7 @@ def per_tensor_of_tensors(
     self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int,
     quant_max: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """As above, unless it is switched off."""
+    """Like `per_tensor`, with the settings in tensors; unchanged if switched off."""
     what = "fake_quantize_per_tensor_affine"
     quantization.in_range(what, self.dtype, quant_min, quant_max)
     numbers = {"scale": scale, "zero_point": zero_point, "fake_quant_enabled": fake_quant_enabled}
@@ -84,7 +84,7 @@ def per_tensor_affine_of_tensors(
 def per_channel(
     self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
-    """With a scale and a zero point for each slice along axis."""
+    """Fake quantisation with a scale and a zero point for each slice along axis."""
     what = "fake_quantize_per_channel_affine"
     quantization.in_range(what, self.dtype, quant_min, quant_max)
     shape = quantization.channels(what, self, scale, zero_point, axis)
@@ -149,7 +149,7 @@ def learnable_per_channel(
     self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int,
     grad_factor: float,
 ) -> Tensor:  # fmt: skip
-    """As above, for slices along axis."""
+    """Fake quantisation with learnable scales and zero points, for slices along axis."""
     what = "_fake_quantize_learnable_per_channel_affine"
     quantization.in_range(what, self.dtype, quant_min, quant_max)
     shape = quantization.channels(what, self, scale, zero_point, axis)
@@ -161,7 +161,7 @@ def _gradients(
     grad: Tensor, self: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int,
     grad_factor: float, kept: Shape,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Those of x, scale and zero point, summed over all dimensions but the `kept` ones."""
+    """The gradients of x, scale and zero point, summed over all dimensions but the `kept` ones."""
     x, g = _wide(self), _wide(grad)
     size, zero = (_wide(t).to(x.dtype) for t in (scale, zero_point))
     mask, *slopes = _slopes(x, size, zero, quant_min, quant_max)

@@ -136,9 +136,9 @@ def logsumexp(self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
 
 
 def logarithm_of_sum(self: Tensor, top: Tensor, dim: Dims) -> Tensor:
-    """log Σ exp(x - t), where t is the largest x, dimensions kept: of 1, beside which small terms
-    would vanish, and the others; NaN where t is infinite. A term exp(0) is 1 + expm1(0), whose
-    derivatives are its own.
+    """log Σ exp(x - t), where t is the largest x with dimensions kept: log1p of the other terms,
+    since small terms would vanish when added to 1; NaN where t is infinite. A term exp(0) is 1 +
+    expm1(0), whose derivatives are its own.
     """
     largest = self == top
     others = ops.where(largest, (self - top).expm1(), ops._exp_difference(self, top))
@@ -147,7 +147,7 @@ def logarithm_of_sum(self: Tensor, top: Tensor, dim: Dims) -> Tensor:
 
 
 def exp_shares(self: Tensor, top: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    """exp(x - t) / Σ exp(x - t); of what is -inf alone 0, of what is +inf evenly."""
+    """exp(x - t) / Σ exp(x - t); 0 if all x are -inf, equal shares among x of +inf."""
     powers = ops._exp_difference(self, ops._unreduce(top, dim, self.shape, keepdim))
     total = powers.sum(dim, True)
     return powers / total.masked_fill(total == 0, 1)
@@ -266,7 +266,7 @@ def _power(total: Tensor, exponent: float, zero: Tensor) -> Tensor:
 
 
 def nearby(self: Tensor) -> Tensor:
-    """The same numbers as complex ones, with iδ in place of 0."""
+    """The numbers as complex ones, with iδ in place of 0."""
     return self.to(dtypes.complex128).masked_fill(self == 0, 1j * infinitesimal(self.dtype.np))
 
 
@@ -276,7 +276,7 @@ def length_nearby(self: Tensor, ord: Any, dim: Dims, keepdim: bool, dtype: Any) 
 
 
 def std_nearby(self: Tensor, dim: Dims, correction: Any, keepdim: bool) -> Tensor:
-    """The same of x - mean."""
+    """The standard deviation for values near 0."""
     away = self - self.mean(dim, True)
     return ((away * away).sum(dim, keepdim) / _degrees(self, dim, correction)).sqrt()
 

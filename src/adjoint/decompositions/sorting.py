@@ -111,7 +111,7 @@ def _between(below: Tensor, above: Tensor, weight: Tensor, same: Tensor) -> Tens
 def quantile_scalar(
     self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str
 ) -> Tensor:
-    """With a number for q."""
+    """The quantile for a number q."""
     wanted = ops.full((), q, dtype=self.dtype)
     return ops.quantile(self, wanted, dim, keepdim, interpolation=interpolation)
 
@@ -119,7 +119,7 @@ def quantile_scalar(
 def nanquantile_scalar(
     self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str
 ) -> Tensor:
-    """With a number for q."""
+    """The quantile without NaN for a number q."""
     wanted = ops.full((), q, dtype=self.dtype)
     return ops.nanquantile(self, wanted, dim, keepdim, interpolation=interpolation)
 
@@ -156,7 +156,7 @@ def _asked_for(found: Three, return_inverse: bool, return_counts: bool) -> Three
 def searchsorted_scalar(
     sorted_sequence: Tensor, self: Any, out_int32: bool, right: bool, side: str | None, sorter: Any
 ) -> Tensor:
-    """With a number to look up."""
+    """searchsorted of a number."""
     dtype = sorted_sequence.dtype
     if isinstance(self, float) and not dtype.is_floating_point:
         dtype = dtypes.float64  # exact among integers
@@ -173,7 +173,7 @@ def bucketize(self: Tensor, boundaries: Tensor, out_int32: bool, right: bool) ->
 
 
 def bucketize_scalar(self: Any, boundaries: Tensor, out_int32: bool, right: bool) -> Tensor:
-    """With a number to look up."""
+    """bucketize of a number."""
     return searchsorted_scalar(boundaries, self, out_int32, right, None, None)
 
 
@@ -189,7 +189,7 @@ def isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: b
 def histogram_edges(
     self: Tensor, bins: Tensor, weight: Any, density: bool
 ) -> tuple[Tensor, Tensor]:
-    """How many elements, or how much of their weight, lies between neighbouring `bins`."""
+    """The number of elements, or the sum of their weights, between neighbouring `bins`."""
     if weight is not None:
         _check_weight("histogram", self.shape, weight)
         weight = weight.reshape((-1,))
@@ -200,7 +200,7 @@ def histogram_edges(
 def histogram(
     self: Tensor, bins: int, range: Any, weight: Any, density: bool
 ) -> tuple[Tensor, Tensor]:
-    """With `bins` equal parts of a range, or of that of the elements."""
+    """The histogram over `bins` equal parts of `range`, or of the range of the elements."""
     edges = _equal_parts("histogram", self, bins, range)
     return histogram_edges(self, edges, weight, density)
 
@@ -208,7 +208,7 @@ def histogram(
 def histogramdd(
     self: Tensor, bins: Any, range: Any, weight: Any, density: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """How many points lie in each cell; the coordinates of a point are along the last dimension.
+    """The number of points in each cell; the coordinates of a point are along the last dimension.
 
     `bins` has edges or the number of equal parts for each coordinate, or a number for all.
     """
@@ -260,7 +260,7 @@ def _histogram(
 
 
 def _equal_parts(what: str, self: Tensor, bins: int, range: Any) -> Tensor:
-    """The edges of `bins` equal parts of a range, or of that of the elements."""
+    """The edges of `bins` equal parts of `range`, or of the range of the elements."""
     if bins <= 0:
         raise ValueRangeError(f"{what}: bins must be positive, got {bins}")
     if range is None and self.numel():

@@ -10,7 +10,7 @@ from adjoint.core.errors import ValueRangeError
 
 
 def gaussian_derivative(self: Any, n: int, a: float) -> Any:
-    """gₙ₊₁ = -2a (x gₙ + n gₙ₋₁) from exp(-a x²): what native code computes."""
+    """gₙ₊₁ = -2a (x gₙ + n gₙ₋₁) from exp(-a x²), the recurrence that native code computes."""
     now = (self * self * -a).exp()
     before = now
     for k in range(n):

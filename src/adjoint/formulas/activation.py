@@ -35,8 +35,8 @@ def gelu_gate_slope(self: Tensor, result: Tensor, slope: bool) -> Tensor:
 
 
 def log_softmax_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: int) -> Tensor:
-    """ẋ - Σ s ẋ with the shares s. Times s they add up to 0, which gives that of a share above 1/2,
-    whose own formula cancels.
+    """ẋ - Σ s ẋ with the shares s. Multiplied by s these tangents add up to 0, which gives the
+    tangent of a share above 1/2, whose own formula cancels.
     """
     shares = ops.softmax(self_p.to(result.dtype), dim)
     found = self_t.to(result.dtype) - (self_t * shares).sum((dim,), True)

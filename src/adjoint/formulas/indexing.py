@@ -36,7 +36,7 @@ def padded(tensor: Tensor, shape: Shape) -> Tensor:
 
 
 def corner(tensor: Tensor, shape: Shape) -> Tensor:
-    """The leading corner of that shape: what `padded` puts back."""
+    """The leading corner with this shape; `padded` is its transpose."""
     if tuple(tensor.shape) == tuple(shape):
         return tensor
     if math.prod(shape) == 0:
@@ -225,8 +225,9 @@ def _prod_src(
 def _others(dim: int, index: Tensor, src: Tensor) -> Tensor:
     """For every s[j] the product of the other s[k] with the same index, without dividing.
 
-    Sorted by index, equal ones are neighbours: the product before times the product after. Only
-    multiplications, so zeros are right, and so are derivatives of every order.
+    Sorted by index, equal indices are adjacent, so the result is the product before times the
+    product after. It uses only multiplications, so it is right for zeros and for derivatives of
+    every order.
     """
     dim = wrap_dim("scatter_reduce", dim, index.ndim)
     if index.ndim == 0:
@@ -250,7 +251,7 @@ def _product_before(values: Tensor, keys: Tensor, dim: int) -> Tensor:
 
 
 def _same_run(keys: Tensor, dim: int, step: int) -> Tensor:
-    """Whether the key `step` places before is there and the same."""
+    """Whether there is a key `step` places before, and it is equal."""
     places = ops.arange(keys.shape[dim]).reshape((-1,) + (1,) * (keys.ndim - dim - 1))
     return (keys == keys.roll((step,), (dim,))) & (places >= step)
 
@@ -355,7 +356,7 @@ def as_strided_scatter_self_vjp(
 def as_strided_scatter_src_vjp(
     grad: Tensor, strides: Ints, place: int, size: Ints, stride: Ints, storage_offset: int | None
 ) -> Tensor:
-    """s̄ = the sum of ȳ over the elements of y that lie where s was written last."""
+    """s̄ = the sum of ȳ over the elements of y in whose place s was written last."""
     offset = place if storage_offset is None else storage_offset
     shape = tuple(grad.shape)
     if 0 in size or 0 in shape:

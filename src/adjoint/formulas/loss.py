@@ -9,9 +9,7 @@ from adjoint.checks import loss
 from adjoint.core import dtypes
 
 Tensor = Any
-SMALLEST_CHANCE = (
-    3.720075976020836e-44  # whose logarithm is -100, where those of binary_cross_entropy end
-)
+SMALLEST_CHANCE = 3.720075976020836e-44  # its logarithm is -100, the bound in binary_cross_entropy
 
 
 def nll_loss_self_vjp(

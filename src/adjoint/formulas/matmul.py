@@ -1,7 +1,7 @@
 """Derivatives of matrix products that are too long for a row.
 
-For C = A B:  Ā = C̄ Bᴴ,  B̄ = Aᴴ C̄,  Ċ = Ȧ B + A Ḃ.  What remains is which dimensions to sum over.
-The engine sums what was broadcast, batch dimensions included.
+For C = A B:  Ā = C̄ Bᴴ,  B̄ = Aᴴ C̄,  Ċ = Ȧ B + A Ḃ.  Each formula only chooses the dimensions to
+sum over. The engine sums over broadcast dimensions, batch dimensions included.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Derivatives of elementwise operators that are too long for a row.
 
-Each is written so that it can be differentiated again at the points where the operator is not
-smooth: what is divided by or taken the logarithm of is replaced *before* the operation
-(`masked_fill` on the argument), so that neither the value nor its derivative is 0 * infinity.
+Each can be differentiated again at the points where the operator is not smooth: the argument of a
+division or a logarithm is replaced *before* the operation (`masked_fill`), so that neither the
+value nor its derivative is 0 * infinity.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ def pow_scalar_base_factor(self: Scalar, exponent: Tensor, result: Tensor) -> Te
 
 
 def from_above(change: Tensor, result: Tensor) -> Tensor:
-    """A gradient or a tangent; its own slope at 0 is not known, as what is infinitely small to the
-    second order rounds away beside a finite number."""
+    """A gradient or a tangent. Its own slope at 0 is unknown, because a second-order infinitely
+    small number rounds away when it is added to a finite one.
+    """
     return change + ops._bend(change, result) if may_be_near(result) else change
 
 
@@ -93,7 +94,7 @@ def finite_length(length: Tensor) -> Tensor:
 
 
 def hypot_vjp(grad: Tensor, self: Tensor, other: Tensor, result: Tensor) -> Tensor:
-    """x ȳ/r. At the origin r may be infinitely small, and the slope of this is that of x alone."""
+    """x ȳ/r. At the origin r may be infinitely small; the slope there is the slope of x alone."""
     if not may_be_near(result):
         return ops._hypot_slope(grad, self, other)
     near = lambda length: ops._directed(self, grad, length.conj())
@@ -115,7 +116,7 @@ def _of_graph(
     if not is_in_graph(result):
         return near(result)
     origin = (self == 0) & (other == 0)
-    return _beside_kink(origin, result, near, ops._hypot_slope(factor, self, other))
+    return _near_kink(origin, result, near, ops._hypot_slope(factor, self, other))
 
 
 def hypot_curvature(factor: Tensor, self: Tensor, other: Tensor) -> Tensor:
@@ -137,7 +138,7 @@ def abs_vjp(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
     if self.is_complex():
         return self * ops._quotient(grad, result.conj()).real
     near = lambda length: self * ops._quotient(grad, length.conj())
-    return _beside_kink(self == 0, result, near, self.sgn() * grad)
+    return _near_kink(self == 0, result, near, self.sgn() * grad)
 
 
 def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
@@ -146,17 +147,18 @@ def abs_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
         if self_p.is_complex():
             return ops._quotient((self_p.conj() * self_t).real, result)
         near = lambda length: ops._quotient(self_p * self_t, length)
-        return _beside_kink(self_p == 0, result, near, self_p.sgn() * self_t)
+        return _near_kink(self_p == 0, result, near, self_p.sgn() * self_t)
     if self_p.is_complex():
         return (self_p.sgn().conj() * self_t).real
     return self_p.sgn() * self_t
 
 
-def _beside_kink(
+def _near_kink(
     kink: Tensor, result: Tensor, near: Callable[[Tensor], Tensor], away: Tensor
 ) -> Tensor:
-    """`near` of the length where that is infinitely small, elsewhere `away`, whose own slope loses
-    no digits: that of x/|x| is 0, and by a quotient it would be 0 to rounding only."""
+    """`near` of the length where the length is infinitely small, elsewhere `away`, whose own slope
+    loses no digits: the slope of x/|x| is 0, while a quotient would give 0 only up to rounding.
+    """
     return ops.where(kink, near(result.masked_fill(~kink, 1)), away)
 
 
@@ -198,7 +200,7 @@ def share_rate(self: Tensor, other: Tensor, binary: bool) -> Tensor:
 
 
 def clamp_inside(self: Tensor, low: Any, high: Any) -> Tensor:
-    """Whether the limits leave an element as it is; the limits themselves count, NaN does not."""
+    """Whether an element is within the limits, which are included; NaN is not."""
     if low is None:
         return self <= high
     if high is None:

@@ -19,7 +19,7 @@ def dirichlet_slope(self: Tensor, result: Tensor) -> Tensor:
 
 
 def sample_dirichlet_vjp(grad: Tensor, self: Tensor, result: Tensor) -> Tensor:
-    """ᾱᵢ = sᵢ (ḡᵢ - Σ xⱼ ḡⱼ): what xᵢ gains, the others lose in proportion."""
+    """ᾱᵢ = sᵢ (ḡᵢ - Σ xⱼ ḡⱼ): the others lose in proportion the amount that xᵢ gains."""
     if self.ndim == 0:
         return grad * 0
     return dirichlet_slope(self, result) * (grad - (result * grad).sum((-1,), True))

@@ -1,8 +1,8 @@
 """Derivatives of reductions that do not fit a line of the table.
 
-All of them can be differentiated again at the points where care is needed: products with zeros,
-norms and standard deviations at zero, extrema with ties. `_unreduce` is the transpose of a
-sum: it puts reduced dimensions back and repeats what was left.
+All of them can be differentiated again at critical points: products with zeros, norms and standard
+deviations at zero, extrema with ties. `_unreduce` is the transpose of a sum: it restores reduced
+dimensions and repeats the elements along them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: b
     ratio = (self.abs() / norm).masked_fill(kink, 1)
     if not self.is_complex():
         return (self.sgn() * ratio ** (p - 1)).masked_fill(kink, 0)
-    # x |x|ᵖ⁻² instead of sgn(x) |x|ᵖ⁻¹: the same, and complex x needs no derivative of sgn
+    # x |x|ᵖ⁻² equals sgn(x) |x|ᵖ⁻¹, and for complex x needs no derivative of sgn
     return (self * ratio ** (p - 2) / norm).masked_fill(kink, 0)
 
 
@@ -89,8 +89,9 @@ def _beside_origin(
 
 
 def _unit(self: Tensor, none: Tensor, dim: Dims) -> Tensor:
-    """x/‖x‖, and 0 with the derivative 0 where ‖x‖ is: its derivatives keep the digits that those
-    of a quotient lose where one element is nearly all of ‖x‖."""
+    """x/‖x‖, and 0 with the derivative 0 where ‖x‖ is 0. Its derivatives keep the digits that
+    derivatives of a quotient lose where one element is nearly all of ‖x‖.
+    """
     limits = finfo(self.dtype)
     dims = dim or tuple(range(self.ndim))
     return ops._direction(self.masked_fill(none, 0), dims, limits.smallest_normal * limits.eps)
@@ -175,8 +176,9 @@ def exp_shares_jvp(self_t: Tensor, result: Tensor, dim: Dims) -> Tensor:
 
 
 def _of_shares(shares: Tensor, x: Tensor, dim: Dims) -> Tensor:
-    """s (x - Σ s x). These add up to 0, which gives that of a share above 1/2: its own formula
-    cancels."""
+    """s (x - Σ s x). The results add up to 0, which gives the one of a share above 1/2, whose own
+    formula cancels.
+    """
     found = shares * (x - (shares * x).sum(dim, True))
     if shares.is_complex():
         return found

@@ -109,7 +109,9 @@ def _quarter_turns(x: Tensor) -> Tensor:
 
 
 def _reciprocal_gamma(r: Tensor, x: Tensor) -> Tensor:
-    """(1/Γ)′; left of 1/2 that of Γ(1 - x) sin(πx)/π, which is smooth at the poles of Γ."""
+    """(1/Γ)′; left of 1/2 the derivative of Γ(1 - x) sin(πx)/π, which is smooth at the poles of
+    Γ.
+    """
     left = x < 0.5
     u, v = ops.where(left, x, 0.25), ops.where(left, 1.0, x)
     turn = ops.cos(math.pi * u) - digamma(1 - u) * ops.sin(math.pi * u) / math.pi
@@ -173,7 +175,7 @@ def _tukey_in_shape(p: Tensor, x: Tensor, lam: Tensor) -> Tensor:
 
 
 def _digamma_difference(z: Tensor, m: Tensor) -> Tensor:
-    """ψ(z + m) - ψ(z), which cancels where m is small beside z."""
+    """ψ(z + m) - ψ(z), whose terms cancel where m is much smaller than z."""
     inside = (z > 0) & (z + m > 0)
     u, v = z.where(inside, 1.0), m.where(inside, 1.0)
     other = digamma(z.where(~inside, 1.0) + m) - digamma(z.where(~inside, 1.0))

@@ -58,7 +58,9 @@ def equal_split_vjp(grads: Sequence[Tensor | None], shape: Shape, size: int, dim
 
 
 def unbind_vjp(grads: Sequence[Tensor | None], dim: int) -> Tensor:
-    """Stack the slices' gradients, of which some are missing: those of a split into rows."""
+    """Stack the slices' gradients, with zeros in place of missing ones, as `split_vjp` does for
+    rows of size 1.
+    """
     present = next(g for g in grads if g is not None)
     dim = dim % (present.ndim + 1)
     shape = (*present.shape[:dim], len(grads), *present.shape[dim:])

@@ -1,9 +1,8 @@
 """NumPy's arrays: tensors under NumPy's rules, which functions see in place of NumPy's own arrays.
 
 An array holds a tensor, plain or of any transform, and its home is above all others: operators run
-on the tensors, and what they return is dressed as arrays again. What is NumPy's about an array, its
-methods and operators, is put on the class by doors/numpy/methods.py. Here is what a write to an
-array means.
+on the tensors, and their results become arrays again. doors/numpy/methods.py puts NumPy's methods
+and operators on the class; this module defines what a write to an array does.
 
 Note [Writes to arrays]. NumPy's programs write to arrays whenever they like: to arguments, to what
 a derivative needs later, through one of several views. So arrays that share memory share a
@@ -76,9 +75,10 @@ class Memory:
                 member.value = paths.replay(member.path, tensor)
 
     def changed(self, by: Memory | None = None) -> None:
-        """Let the reversed copies of a part, and what this is a reversed copy of, follow a write.
+        """Pass a write on to the reversed copies of this memory, and to the array it is a reversed
+        copy of.
 
-        `by`: the one of these that the write came from.
+        `by` is the one from which the write came.
         """
         if self.source is not None and self.source[0].memory is not by:
             array, dims = self.source

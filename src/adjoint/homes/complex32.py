@@ -105,7 +105,7 @@ def holding_rounded(values: Any) -> Any:
 
 
 def rounded(values: Any) -> Any:
-    """The same numbers with parts of float16, in complex64."""
+    """The numbers with parts rounded to float16, in complex64."""
     wide = values.to(dtypes.complex64)
     parts = [part.to(dtypes.float16).to(dtypes.float32) for part in (wide.real, wide.imag)]
     return packet("complex")(*parts)

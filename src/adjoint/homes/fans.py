@@ -79,7 +79,7 @@ def _finder(row: Row) -> Callable[..., Any]:
 def _factors(
     op: Operator, values: Sequence[Any], outs: Sequence[Any], matrices: Any, *how: Any
 ) -> tuple[Any, ...]:
-    """The factors of all matrices of a fan, with `outs` as those at t = 0."""
+    """The factors of all matrices of a fan; `outs` are the ones at t = 0."""
     repeated, near = how
     exact = [make(o.value) for o in outs]
     found = packet(op.row.texts["fan"])(matrices, *values[1:], *exact, near)

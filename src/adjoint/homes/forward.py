@@ -44,7 +44,7 @@ class Forward(Home):
         return value.companion if isinstance(value, Tensor) and value.home is self else None
 
     def primal(self, value: Any) -> Any:
-        """A tensor without its tangent; lists entry by entry, everything else as it is."""
+        """A tensor without its tangent; lists entry by entry, other values unchanged."""
         raise AssertionError(f"{type(self).__name__} defines primal")
 
     def set_tangent(self, tensor: Tensor, tangent: Any) -> None:
@@ -98,11 +98,11 @@ class Forward(Home):
         known = self.tangent(base)
         if view is None:
             if tangent is not None and views.has_living_views(target):  # to be viewed like it
-                tangent = views.laid_out(tangent, self.primal(target))
+                tangent = views.in_memory_order_of(tangent, self.primal(target))
             self.set_tangent(target, tangent)
         elif tangent is not None or known is not None:
             whole = self.primal(base)
-            new = whole.zeros_like() if known is None else views.laid_out(known, whole)
+            new = whole.zeros_like() if known is None else views.in_memory_order_of(known, whole)
             part = views.replay(view.path, new)
             part.copy_(part.zeros_like() if tangent is None else tangent)
             self.set_tangent(base, new)

@@ -78,17 +78,17 @@ class NumberHome(PackedHome):
     name = "numbers"
 
     def process(self, op: Operator, values: list[Any]) -> Any:
-        return op.call(_settled(values))
+        return op.call(_as_tensors(values))
 
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any], /
     ) -> Any:
-        return op.call([values[0], *_settled(values[1:])])
+        return op.call([values[0], *_as_tensors(values[1:])])
 
 
-def _settled(values: list[Any]) -> list[Any]:
+def _as_tensors(values: list[Any]) -> list[Any]:
     return [
-        _settled(v) if type(v) is list else v.settled() if type(v) is HeldNumber else v
+        _as_tensors(v) if type(v) is list else v.in_dtype() if type(v) is HeldNumber else v
         for v in values
     ]
 
@@ -110,7 +110,7 @@ class HeldNumber(DressedTensor):
         own = self.wrapped.own
         return Spec((), own) if alone and own is not None else self.wrapped.kind(0)
 
-    def settled(self, dtype: DType | None = None) -> Any:
+    def in_dtype(self, dtype: DType | None = None) -> Any:
         """The number as a tensor of this dtype; by default of the dtype that it has alone."""
         wanted = dtype or self.wrapped.alone
         return self.stored if wanted is self.dtype else self.stored.to(wanted)
@@ -121,7 +121,7 @@ class HeldNumber(DressedTensor):
 
     def undressed(self) -> Any:
         """The number as a tensor."""
-        return self.settled()
+        return self.in_dtype()
 
     def __reduce__(self) -> Any:
         return held_number, (self.stored, self.wrapped)

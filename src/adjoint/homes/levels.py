@@ -92,7 +92,7 @@ class Level(Home):
     encloses = False  # whether it also runs operators on outside tensors (a branch)
 
     def outside(self) -> _BelowLevel:
-        """Run below this level: what is created there belongs to the levels outside."""
+        """A block that runs below this level: tensors created there belong to the outer levels."""
         return _BelowLevel(self)
 
     def go_below(self) -> State:
@@ -415,7 +415,7 @@ class GradLevel(Level):
         if row.decompose and not row.reverse and not row.forward:
             return binding.decomposition(row)(*values)
         values = from_above(op, values)
-        primals, lifted, watched = self._apart(values)
+        primals, lifted, watched = self._separated(values)
         before = self.go_below()
         try:
             results = runtime.again(op, primals)
@@ -433,7 +433,7 @@ class GradLevel(Level):
             op.parts.record(*lifted, outs, self, 1)
         return tuple(outs) if isinstance(results, tuple) else outs
 
-    def _apart(self, values: list[Any]) -> tuple[list[Any], list[Any], bool]:
+    def _separated(self, values: list[Any]) -> tuple[list[Any], list[Any], bool]:
         """The arguments one level below, as tensors of this level, and whether any has a
         history.
         """
@@ -449,7 +449,7 @@ class GradLevel(Level):
                     below.append(value)
                     value = self.lift(value)
             elif type(value) is list:
-                primals, value, inside = self._apart(value)
+                primals, value, inside = self._separated(value)
                 below.append(primals)
                 watched = watched or inside
             else:

@@ -199,7 +199,7 @@ def _view(op: Operator, values: list[Any]) -> Any:
 
 
 def _decomposed(op: Operator, values: list[Any]) -> Any:
-    """Of the results of the decomposition, which runs outside of all transforms."""
+    """The Specs of the decomposition's results; it runs outside of all transforms."""
     with changed(levels=(), seen=False):
         return _specs(binding.decomposition(op.row)(*map(_without_data, values)))
 

@@ -329,17 +329,17 @@ def _unflatten(pattern: Pattern, parts: Any) -> Any:
     return assemble(pattern, values)
 
 
-def is_settled(structure: pytrees.TreeDef) -> bool:
+def is_all_coalesced(structure: pytrees.TreeDef) -> bool:
     """Whether no sparse tensor of a pytree has two values at one place: each place has one
     derivative.
     """
     if structure.kind is SparseTensor:
         return structure.data.is_coalesced or not structure.data.is_coo
-    return all(c is pytrees.LEAF or is_settled(c) for c in structure.children)
+    return all(c is pytrees.LEAF or is_all_coalesced(c) for c in structure.children)
 
 
-def settled(tree: Any) -> Any:
-    """The same pytree with coalesced tensors."""
+def with_coalesced(tree: Any) -> Any:
+    """The pytree with its sparse tensors coalesced."""
 
     def once(leaf: Any) -> Any:
         coo = type(leaf) is SparseTensor and leaf.companion.is_coo

@@ -1,6 +1,6 @@
 """Users' subclasses of the tensor: how operators run on them, and the class of the results.
 
-An operator runs on plain tensors that share everything with those of the subclass, and its results
+An operator runs on plain tensors that share everything with the subclass's tensors, and its results
 become tensors of the subclass. A class with a `__torch_function__` of its own is asked instead, as
 in PyTorch. Fast functions never see a subclass: they ask for the plain class.
 """
@@ -57,7 +57,7 @@ class SubclassInterpreter(Home):
         return become(type(tensor), made) if current().asks_classes else made
 
     def data(self, tensor: Tensor) -> Tensor:
-        """A tensor of the same class on the same memory, whose writes nobody counts."""
+        """A tensor of the same class on the same memory, whose writes are not counted."""
         if overriding([tensor]):
             return ask_classes(vars(Tensor)["data"].__get__, (tensor,), {})
         return become(type(tensor), data_of(tensor)) if current().asks_classes else data_of(tensor)
@@ -95,7 +95,7 @@ class _PlainStandIns:
         self.keep: list[Tensor] = []  # kept alive, so that no other tensor gets its id
 
     def of(self, values: Any) -> Any:
-        """The same arguments without subclasses."""
+        """The arguments with plain tensors in place of subclasses."""
         if isinstance(values, (list, tuple)):
             return type(values)(self.of(v) for v in values)
         if not isinstance(values, Tensor) or not is_subclass(type(values)):
@@ -152,7 +152,7 @@ def become(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor] | None = Non
 
 
 def as_class(kind: Any, value: Any, known: dict[int, Tensor]) -> Any:
-    """A plain tensor as one of a class, which `known` remembers; anything else as it is."""
+    """A plain tensor as one of a class, which `known` remembers; other values unchanged."""
     if not is_plain(value):
         return value
     own_counter(value)
@@ -210,7 +210,7 @@ def make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
 
 
 def as_subclass(self: Tensor, cls: Any) -> Any:
-    """The same tensor, with its history, as one of a user's class."""
+    """The tensor, with its history, as one of a user's class."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass needs a subclass of Tensor, got {cls!r}")
     return become(cls, alias(self, self.edge)) if cls is not Tensor else alias(self, self.edge)

@@ -61,7 +61,7 @@ def _flat(tangents: Any) -> list[Any]:
 
 
 def _ones(tangent: Any, known: Any) -> Any:
-    """Ones where a tangent is live, zeros elsewhere; None where there is none."""
+    """Ones where a tangent is live, zeros elsewhere; None for an absent tangent."""
     if type(tangent) is list:
         return [_ones(t, known) for t in tangent]
     live = next(known)

@@ -35,7 +35,7 @@ Array = np.ndarray[Any, Any]
 GAUSS_HEIGHT = 0.3989422804014327  # 1/√(2π)
 FLAT = 40.0  # beyond it gelu is straight
 STRAIGHT = 800.0  # beyond it silu and mish are
-# gelu's v = x (a + b x²): b, and what rounding it leaves out
+# gelu's v = x (a + b x²): b, and its rounding error
 CUBIC = float(EXACT_CUBE), float(EXACT_CUBE - Fraction(float(EXACT_CUBE)))
 
 
@@ -368,7 +368,7 @@ def exp_of_quotient(self: Array, divisor: float) -> Array:
 
 
 def _product(x: Array, number: float) -> tuple[Array, Array]:
-    """A product and what rounding it leaves out; nothing where it is infinite."""
+    """A product and its rounding error, which is 0 where the product is infinite."""
     product, rest = exact_product(x, np.float64(number))
     return product, np.where(np.isfinite(rest), rest, 0.0)
 
@@ -613,8 +613,8 @@ def log_softmax(self: Array, dim: int, half_to_float: bool) -> Array:
 
 
 def _logarithm(terms: Array, largest: Array, axis: int) -> Array:
-    """log Σ of terms, of which the largest is 1: of that, beside which small ones would vanish, and
-    the others.
+    """log Σ of terms whose largest is 1: log1p of the other terms, since small ones would vanish
+    when added to 1.
     """
     total = _total(terms, axis)
     if not terms.ndim or not terms.size or np.minimum.reduce(total, None) >= _ALONE:
@@ -681,8 +681,9 @@ def log_softmax_gradient(
 
 
 def _shares(result: Array, x: Array, axis: int) -> Array:
-    """exp(result), the logarithms of shares, and what rounding took of them, found from x: the
-    difference from the largest, and the logarithm of the largest share."""
+    """exp(result) for `result`, the logarithms of shares, corrected by their rounding errors, which
+    are found from x: the difference from the largest, and the logarithm of the largest share.
+    """
     shares = np.exp(result)
     if not result.ndim or not result.size or np.minimum.reduce(result, None) >= _FEW_DIGITS:
         return shares

@@ -332,7 +332,7 @@ class _Mask:
 
 
 def mixed(x: Array) -> Array:
-    """Numbers of 32 bits, of which each bit depends on every bit of x; see `geometry.MIXER`."""
+    """32-bit numbers, each bit of which depends on every bit of x; see `geometry.MIXER`."""
     for _ in range(2):
         x = (x ^ (x >> np.uint32(16))) * np.uint32(geometry.MIXER)
     return x ^ (x >> np.uint32(16))

@@ -1,7 +1,7 @@
 """Kernels that make tensors from nothing: constants, ranges, index triangles, windows.
 
 Arguments come in the order of the schema. `layout`, `device`, `pin_memory` and `memory_format`
-(here `*_`) were checked by the dispatcher. Inference of dtypes and sizes is in core/creation.py.
+(here `*_`) were checked by the dispatcher. Inference of dtypes and sizes is in checks/creation.py.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def _places(what: str, self: Array, target: Array, ignore_index: int) -> tuple[A
 
 
 def _weights(weight: Array | None, kept: Array, places: Array, dtype: np.dtype[Any]) -> Array:
-    """The weight of each sample, 0 for those that are ignored."""
+    """The weight of each sample, 0 for ignored ones."""
     if weight is None:
         return kept.astype(dtype)
     return np.where(kept, widen(weight)[places] if weight.size else 0, 0).astype(dtype)
@@ -176,7 +176,7 @@ def _logits(x: Array, weight: Array, bias: Array | None) -> Array:
 
 
 def _targets(what: str, target: Array, classes: int, ignore_index: int) -> tuple[Array, Array]:
-    """Which samples count, and their classes; as `_places`, without logits."""
+    """Like `_places`, without logits: which samples count, and their classes."""
     return _places(what, np.broadcast_to(np.int8(0), (len(target), classes)), target, ignore_index)
 
 
@@ -206,7 +206,7 @@ def logistic_loss_slope(self: Array, target: Array) -> Array:
 
 
 def binary_cross_entropy_slope(self: Array, target: Array) -> Array:
-    """(p - t) / (p (1 - p)), of which the largest number is the bound."""
+    """(p - t) / (p (1 - p)), bounded by the largest number."""
     p, t = widen(self), widen(target)
     most, one = np.finfo(p.dtype).max, p.dtype.type(1)
     low, high = p <= SMALLEST_CHANCE, p == 1

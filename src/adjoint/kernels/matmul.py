@@ -109,7 +109,7 @@ def _unusual(kernel: Callable[..., Array], what: str, a: Array, b: Array) -> Arr
 
 
 def _narrow(x: Any, dtype: np.dtype[Any]) -> Array:
-    with np.errstate(all="ignore"):  # what float16 cannot hold becomes infinite
+    with np.errstate(all="ignore"):  # numbers beyond float16 become infinite
         return np.asarray(x).astype(dtype, copy=False)
 
 

@@ -33,7 +33,7 @@ def packed_rows(self: Array, starts: Array, lengths: Array, total: int) -> Array
 
 
 def _places(starts: Array, lengths: Array, size: int) -> tuple[Array, Array]:
-    """Which elements of the spread-out rows are inside, and where each lies among the packed."""
+    """Which elements of the padded rows are inside, and the place of each among the packed rows."""
     columns = np.arange(size)
     inside = columns < lengths[:, None]
     return inside, (starts[:, None] + columns)[inside]

@@ -20,11 +20,11 @@ from adjoint.kernels.reduction.scaling import is_safe
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _STANDARDIZED = Loops("({x} - {m}) * {r}", "x", "m", "r")
-BLOCK = 1 << 15  # elements that are worked on at once: what is between stays in the cache
+BLOCK = 1 << 15  # elements worked on at once, so that intermediate values stay in the cache
 
 
 def _mean(array: Array, axes: Shape, count: int) -> Array:
-    with np.errstate(invalid="ignore"):  # of nothing it is NaN
+    with np.errstate(invalid="ignore"):  # the mean of no elements is NaN
         return array.sum(axis=axes, keepdims=True) / array.dtype.type(count)
 
 
@@ -109,7 +109,7 @@ def _inverse_deviation(centered: Array, axes: Shape, eps: float) -> Array:
     """1/√(mean(c²) + eps), where mean(c²) may be beyond all numbers."""
     count = math.prod(centered.shape[a] for a in axes)
     deviation = vector_norm(centered, 2, axes, True, None) / centered.dtype.type(math.sqrt(count))
-    with np.errstate(invalid="ignore"):  # a negative eps, beside which the variance vanishes
+    with np.errstate(invalid="ignore"):  # a negative eps of the size of the variance
         return 1 / np.hypot(deviation, np.sqrt(centered.dtype.type(eps)))
 
 
@@ -152,7 +152,7 @@ def rms_norm_input_backward(
 def rms_norm_backward(
     grad_out: Array, input: Array, normalized_shape: Shape, rstd: Array, weight: Array | None
 ) -> tuple[Array, Array]:
-    """That, and Σ ḡ x̂."""
+    """The gradient of the input, and Σ ḡ x̂."""
     found = _rms_norm_gradients(grad_out, input, normalized_shape, rstd, weight, affine=True)
     kind = (input if weight is None else weight).dtype
     return found[0], astype(found[1].reshape(normalized_shape), kind, copy=False)
@@ -223,7 +223,7 @@ def layer_norm_backward(
     rstd: Array,
     weight: Array | None,
 ) -> tuple[Array, Array, Array]:
-    """That of the input, Σ ḡ x̂ and Σ ḡ."""
+    """The gradient of the input, Σ ḡ x̂ and Σ ḡ."""
     given = (grad_out, input, normalized_shape, mean, rstd, weight)
     of_input, of_weight, of_bias = _layer_norm_gradients(*given, affine=True)
     kind = (input if weight is None else weight).dtype

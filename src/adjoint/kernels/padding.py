@@ -59,7 +59,7 @@ def _places(size: int, before: int, after: int, mode: str) -> tuple[int, ...]:
 
 
 def _by_frames(self: Array, sides: padding.Sides, mode: str) -> Array:
-    """Frame by frame, each of which lies around those of the dimensions before."""
+    """Pad dimension by dimension; each frame surrounds the result of the dimensions before."""
     whole = list(self.shape)  # before elements are taken off
     for dim, before, after in sides:
         whole[dim] += max(before, 0) + max(after, 0)
@@ -77,7 +77,7 @@ def _by_frames(self: Array, sides: padding.Sides, mode: str) -> Array:
 
 
 def _frame(rows: Array, before: int, after: int, mode: str) -> None:
-    """Fill the first and the last rows with those that are next to them."""
+    """Fill the first and the last rows from the rows next to them."""
     if before > 0:
         end = before + 1 if mode == "replicate" else 2 * before + 1
         rows[:before] = rows[before:end] if mode == "replicate" else rows[end - 1 : before : -1]

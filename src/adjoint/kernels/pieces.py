@@ -78,5 +78,5 @@ def _together(work: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[An
 
 @lru_cache(maxsize=2)
 def _pool(process: int, count: int) -> Any:
-    """Threads of this process: those of a parent do not live on after a fork."""
+    """The thread pool of this process: a parent's threads do not survive a fork."""
     return futures.ThreadPoolExecutor(count - 1, thread_name_prefix="adjoint")

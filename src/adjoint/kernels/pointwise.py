@@ -56,7 +56,7 @@ def in_halves(compute: Callable[..., Any], *operands: Any) -> Any:
 
 
 def widen(operand: Any) -> Any:
-    """Return float16 and bfloat16 as float32, everything else as it is."""
+    """Return float16 and bfloat16 as float32, everything else unchanged."""
     if hasattr(operand, "dtype") and operand.dtype in dtypes.REDUCED:
         return astype(operand, np.float32)
     return operand
@@ -228,10 +228,10 @@ def pow_scalar(self: Array, exponent: Scalar) -> Array:
 
 
 def power_derivative(self: Array, exponent: Array | float, n: int) -> Array:
-    """p (p-1) … (p-n+1) xᵖ⁻ⁿ, in which all digits of p - n count; 0 where a factor is.
+    """p (p-1) … (p-n+1) xᵖ⁻ⁿ, with all digits of p - n; 0 where a factor is 0.
 
-    The factors stand between two halves of the power, either of which is in range where the
-    product is; but whole powers are exact, and no factor of theirs is below 1.
+    The factors are multiplied between two halves of the power, each of which is in range if the
+    product is; integer powers are exact, and none of their factors is below 1.
     """
     if not 0 <= n <= MOST_DERIVATIVES:
         raise ValueRangeError(f"_power_derivative: n is {n}; it is from 0 to {MOST_DERIVATIVES}.")
@@ -286,7 +286,7 @@ def exponential_derivative(self: Array, base: float, n: int) -> Array:
 
 
 def _two_difference(a: Any, b: Any) -> tuple[Any, Any]:
-    """a - b and what rounding it leaves out (Knuth's); nothing where it is infinite."""
+    """a - b and its rounding error (Knuth), which is 0 where a - b is infinite."""
     difference = a - b
     moved = difference - a
     rest = (a - (difference - moved)) - (b + moved)
@@ -422,7 +422,7 @@ def inverse_power(self: Array, other: Array, n: int, sine: bool) -> Array:
 
 
 def _inverse_power(y: Array, x: Array, n: int, sine: bool) -> Array:
-    """The n-th power of the direction (x + iy)/r, of which no part overflows, over rⁿ."""
+    """The n-th power of the direction (x + iy)/r, whose parts cannot overflow, divided by rⁿ."""
     idle = ((y == 0) & (x == 0)) | np.isinf(y) | np.isinf(x)
     one, zero = y.dtype.type(1), y.dtype.type(0)
     length = np.hypot(np.where(idle, one, y), np.where(idle, one, x))
@@ -479,7 +479,7 @@ def atan_slope(self: Array) -> Array:
 
 
 def atan_decay(self: Array) -> Array:
-    """x / (1 + x²), which is the same of x and of 1/x."""
+    """x / (1 + x²), which is equal for x and 1/x."""
     if self.dtype.kind == "c":
         return self / (1 + self * self)
 
@@ -577,7 +577,7 @@ def shift_right(self: Array | int, other: Array | int) -> Array:
 
 
 def _of_whole(what: str, result: Array, *operands: Array | int) -> Array:
-    """The result, unless all operands are booleans, which NumPy takes for numbers of 8 bits."""
+    """The result; refused if all operands are booleans, which NumPy takes for 8-bit numbers."""
     if result.dtype == np.int8 and all(np.asarray(x).dtype == np.bool_ for x in operands):
         raise DtypeError(f"{what}: booleans have no binary digits to shift; convert them first.")
     return result
@@ -592,7 +592,7 @@ def angle(self: Array) -> Array:
 
 
 def times(self: Array, other: Array) -> Array:
-    """a · b, and 0 where a is 0, also beside an infinity."""
+    """a · b, but 0 where a is 0, even if b is infinite."""
     with np.errstate(invalid="ignore"):
         result = np.asarray(self * other)
     return np.where(self == 0, result.dtype.type(0), result)

@@ -48,7 +48,7 @@ def per_tensor_of_tensors(
     self: Array, scale: Array, zero_point: Array, fake_quant_enabled: Array, quant_min: int,
     quant_max: int,
 ) -> tuple[Array, Array]:  # fmt: skip
-    """As above, unless it is switched off."""
+    """Like `per_tensor`, with the settings in tensors; unchanged if switched off."""
     what = "fake_quantize_per_tensor_affine"
     quantization.in_range(what, dtypes.of(self.dtype), quant_min, quant_max)
     numbers = {"scale": scale, "zero_point": zero_point, "fake_quant_enabled": fake_quant_enabled}

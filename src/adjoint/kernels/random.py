@@ -304,14 +304,14 @@ def _gaussian(
 
 
 def _described(parameter: Any) -> Any:
-    """The shape and dtype of an array; a number as it is."""
+    """The shape and dtype of an array; numbers unchanged."""
     if isinstance(parameter, np.ndarray):
         return Spec(parameter.shape, dtypes.of(parameter.dtype))
     return parameter
 
 
 def normal_of(mean: Any, std: Any, generator: Generator | None) -> Array:
-    """Normal numbers of these means and deviations, of which one may be a number."""
+    """Normal random numbers with these means and deviations, one of which may be a number."""
     drawn = creation.normal_of(_described(mean), _described(std))
     _require("normal", bool(np.all(std >= 0)), "standard deviations must not be negative")
     unit = _make("normal", _gauss, drawn.shape, drawn.dtype, generator)

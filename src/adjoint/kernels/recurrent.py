@@ -112,7 +112,7 @@ def _lstm_layer(
 def _lstm_factors(
     cells: Array, earlier: Array, workspace: Array, tall: Array
 ) -> tuple[Array, Array]:
-    """By what the gradients of the cell (of the output, for o) are multiplied to be those of the
+    """The factors from the gradient of the cell (of the output, for o) to the gradients of the
     gates before their activations; and ∂output/∂cell before the projection.
     """
     steps, count, units = cells.shape
@@ -179,7 +179,7 @@ def _lstm_backward(
     given: list[Array | None], before: Array, w: Array, c: Array, active: Array,
     down: Array | None, h_bars: Array | None, order: list[tuple[int, int]],
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """The gradients of gates, hx and cx; those of projected states are written to h_bars."""
+    """The gradients of gates, hx and cx; gradients of projected states are written to h_bars."""
     grad_output, grad_cells, grad_workspace = given
     count, units = c.shape[1:]
     grads, sharp = _lstm_factors(c, before, active, np.tanh(c))
@@ -323,7 +323,7 @@ def rnn_layer_backward(
     h_bar = np.zeros(hx.shape, y.dtype)
     for t, n in _schedule("rnn_backward", steps, count, batch_sizes, backwards=not reverse):
         h_bar += grad[t]
-        if relu:  # chosen, not multiplied: what is not passed on is 0 whatever it is
+        if relu:  # a choice, no product: a blocked gradient is 0 even if it is infinite
             np.copyto(grads[t, :n], h_bar[:n], where=slopes[t, :n])
         else:
             np.multiply(slopes[t, :n], h_bar[:n], out=grads[t, :n])

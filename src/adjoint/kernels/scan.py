@@ -117,7 +117,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
 
 
 def _complex_logcumsumexp(x: Array, axis: int) -> Array:
-    """The same for complex numbers, step by step: top + log(1 + exp(low - top)).
+    """logcumsumexp of complex numbers, step by step: top + log(1 + exp(low - top)).
 
     `top` is the term with the larger real part. The imaginary part is continuous along the sum, and
     not brought back to (-π, π], as in PyTorch.

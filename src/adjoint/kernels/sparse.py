@@ -25,7 +25,7 @@ def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _checked(what: str, rows: Array, columns: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Rows and columns as int64; raise unless they are inside, for products do not look."""
+    """Rows and columns as int64; raise unless they are in range, since products do not check."""
     found: list[Array] = []
     for name, given, size in (("rows", rows, shape[0]), ("columns", columns, shape[1])):
         check_integers(what, name, given)

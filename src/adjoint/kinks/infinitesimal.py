@@ -1,7 +1,7 @@
-"""A number that stands for an infinitely small one, kept apart from finite ones: iδ.
+"""The number iδ, which stands for an infinitely small one and is kept separate from finite ones.
 
-δ is a power of two, so dividing by it and multiplying with it rounds nothing; and what is added to
-a finite number stands beside it in the imaginary part, where it keeps all its digits.
+δ is a power of two, so division and multiplication by it round nothing; and since iδ is imaginary,
+a finite real number can be added without a loss of digits.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy._core.multiarray import count_nonzero  # without NumPy's wrapper around it
+from numpy._core.multiarray import count_nonzero  # without NumPy's wrapper
 
 _FEW = 2048  # elements up to which counting is quicker than a reduction
 
 
 class Kinks:
-    """What this process has met: see Note [Kinks] in homes/limits.py."""
+    """Whether this process has met a kink: see Note [Kinks] in homes/limits.py."""
 
     met: bool = False  # whether there ever was a tensor that came from a kink
 
@@ -26,12 +26,12 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def infinitesimal(dtype: np.dtype[Any]) -> float:
-    """δ in the precision of a dtype: a number of complex64, too, if it is less than float64."""
+    """δ for a dtype; for a dtype narrower than float64 it is a number of complex64, too."""
     return 2.0**-200 if dtype.char in "dD" else 2.0**-100
 
 
 def nearby(values: Array) -> Array:
-    """The same numbers as complex ones, with iδ in place of 0.
+    """The numbers as complex ones, with iδ in place of 0.
 
     >>> nearby(np.array([0.0, 2.0])) == [2**-200 * 1j, 2]
     array([ True,  True])

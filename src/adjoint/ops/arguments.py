@@ -133,7 +133,7 @@ def to_generator(what: str, name: str, value: Any) -> Generator:
 def to_tensor(what: str, name: str, value: Any) -> Any:
     """Return `value` as a tensor: tensors, NumPy arrays, numbers."""
     if isinstance(value, runtime.Tensor):
-        return value.settled() if type(value) in runtime.NUMBER_TYPES else value
+        return value.in_dtype() if type(value) in runtime.NUMBER_TYPES else value
     if isinstance(value, (np.ndarray, np.generic)) or type(value) in NUMBERS:
         return runtime.tensor_of(value)
     if is_duck_array(value):
@@ -253,7 +253,8 @@ def _dtype_of_number(number: Any, tensors: list[Any], alone: bool) -> DType:
 def common_dtype(operands: Sequence[Any]) -> DType:
     """The dtype of an elementwise operator on tensors, arrays and numbers, some of them absent.
 
-    NumPy's scalars are numbers beside a tensor or an array, and 0-d arrays among themselves.
+    NumPy's scalars count as numbers next to a tensor or an array, and as 0-d arrays among
+    themselves.
     """
     return _common_dtype(operands, not any(map(_is_array, operands)))
 
@@ -284,7 +285,7 @@ def _operand(value: Any, alone: bool) -> Any:
 
 def _tensor_of_number(value: Any, dtype: DType) -> Any:
     if isinstance(value, runtime.Tensor):
-        return value.settled(dtype)
+        return value.in_dtype(dtype)
     return runtime.tensor_of(np.asarray(element(_python_number(value), dtype), dtype.np))
 
 

@@ -23,8 +23,8 @@ import numpy as np
 from adjoint.core.choosing import MANY, choose
 from adjoint.core.dtypes import HALVES, INEXACT, OF, REDUCED, DType, float32
 from adjoint.core.errors import AdjointError, TableError, did_you_mean
+from adjoint.core.float_warnings import NO_MODULE, hush_modules
 from adjoint.core.importing import imported
-from adjoint.core.quiet import NO_MODULE, hush_modules
 from adjoint.core.remembering import remembered
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import arguments, runtime
@@ -199,7 +199,7 @@ def _straight(packet: operators.Packet) -> Callable[..., Any]:
             result = function(*args, **keywords)
         except AdjointError:
             raise
-        except Exception:  # a kernel's own: the call on tensors fails again, and says of what
+        except Exception:  # a kernel's: the call on tensors raises it with its name
             return lifted(*args, **keywords)
         if type(result) in (list, tuple):
             return [np.asarray(r) for r in result]
@@ -435,8 +435,8 @@ def _is_rule(value: Any, name: str, layer: str) -> bool:
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with so many arguments by position, none of which is an
-    array to be written; True where nothing tells.
+    """Whether a function can be called with so many arguments by position, none of which it writes
+    to; True if that cannot be told.
     """
     if isinstance(function, np.ufunc):
         return count == function.nin

@@ -21,7 +21,7 @@ _HIGHEST = 0.08  # as much of third derivatives
 
 def is_fan(A: Tensor) -> bool:
     """Whether a tensor stands for a fan, whose formulas need no care of their own."""
-    home = getattr(A, "home", None)  # what the tensors of a trace hold has none
+    home = getattr(A, "home", None)  # values of a trace have no home
     return home is not None and home.is_fan(A)
 
 
@@ -54,6 +54,6 @@ def is_in_graph(A: Tensor) -> bool:
     """Whether a tensor stands for a value of a graph, here or below a transform."""
     if isinstance(A, np.ndarray):
         return False
-    if not hasattr(A, "home"):  # what the tensors of a trace hold
+    if not hasattr(A, "home"):  # a value of a trace
         return True
     return A.home is not None and A.home.is_in_graph(A)

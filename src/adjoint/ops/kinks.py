@@ -19,8 +19,9 @@ def is_limit(A: Tensor) -> bool:
 
 
 def may_be_near(length: Tensor) -> bool:
-    """Whether a length, which is real, may be infinitely small: then it is complex, or a tensor
-    that has such a one beside it."""
+    """Whether a length, a real number, may be infinitely small: then it is complex, or has a
+    complex near tensor.
+    """
     return length.is_complex() or is_limit(length)
 
 

@@ -12,7 +12,7 @@ from adjoint.table import TABLE
 
 
 def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of such a module: functions are found when first asked for.
+    """The `__getattr__` and `__dir__` of a module of operators: functions are found on first use.
 
     >>> find, names = namespace("adjoint.linalg")
     >>> find("qr").__name__, "qr" in names()

@@ -1,6 +1,6 @@
 """Components of nested tensors, by operators on their values.
 
-A nested tensor has `value`, the packed values, and `ragged`, where its components lie in them
+A nested tensor has `value`, the packed values, and `ragged`, the places of its components in them
 (structures/ragged.py). The values may belong to any transform.
 """
 
@@ -60,7 +60,7 @@ def of_parts(what: str, parts: Sequence[Tensor], layout: Layout = strided) -> Te
 
 
 def compact(self: Tensor) -> Tensor:
-    """The same components without gaps in the values."""
+    """A nested tensor with the same components, without gaps in the values."""
     ragged = self.ragged
     if ragged.is_packed:
         return self
@@ -104,7 +104,7 @@ def _operand_like(what: str, like: Tensor, value: Any) -> Any:
     if not isinstance(value, runtime.Tensor):
         return value
     if not value.is_nested:
-        return _dense_beside(what, like, value)
+        return _dense_operand(what, like, value)
     if not value.ragged.same_places(like.ragged):
         raise ShapeError(
             f"{what}: the components of two nested tensors must have the same sizes, got "
@@ -120,7 +120,7 @@ def sizes_of(self: Tensor) -> str:
     return ", ".join(shown) + (", …" if ragged.count > 4 else "")
 
 
-def _dense_beside(what: str, like: Tensor, dense: Tensor) -> Tensor:
+def _dense_operand(what: str, like: Tensor, dense: Tensor) -> Tensor:
     """A dense tensor in the form of the values: it broadcasts, has one row for each component, or
     is padded to the longest component.
     """

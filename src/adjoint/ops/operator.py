@@ -274,7 +274,7 @@ def exists(name: str) -> bool:
 
 
 def forget(name: str) -> None:
-    """Drop what was built for an operator that left the table, and for its in-place variant."""
+    """Drop the functions of an operator that left the table, and of its in-place variant."""
     for known in (name, f"{name}_"):
         _PACKETS.pop(known, None)
         for key in [k for k in _OPERATORS if k[0] == known]:

@@ -17,14 +17,14 @@ def require_real_float(what: str, dtype: DType) -> None:
 
 
 def softmax(self: Spec, dim: int, half_to_float: bool) -> Spec:
-    """The same, in float32 if asked."""
+    """Like the input, in float32 if asked."""
     wrap_dim("softmax", dim, self.ndim)
     require_real_float("softmax", self.dtype)
     return Spec(self.shape, dtypes.float32 if half_to_float else self.dtype)
 
 
 def same(self: Spec, dim: int) -> Spec:
-    """The same."""
+    """Like the input."""
     wrap_dim("softmax", dim, self.ndim)
     require_real_float("softmax", self.dtype)
     return self

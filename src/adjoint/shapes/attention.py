@@ -42,7 +42,7 @@ def attention_backward(
     scale: float,
     output_mask: Sequence[bool],
 ) -> tuple[Spec, Spec, Spec, Spec]:
-    """Those of the operands; empty where a gradient is not wanted."""
+    """Like the operands; empty for gradients not wanted."""
     found = geometry.sizes(query, key, value, bias, starts, ends, coins)
     geometry.check_results(grad, output, logsumexp, found)
     nothing = Spec((0,), query.dtype)

@@ -1,6 +1,6 @@
 """Shape rules of the functions that make tensors: the types of their results without data.
 
-The inference itself is in core/creation.py, shared with the kernels.
+The inference itself is in checks/creation.py, shared with the kernels.
 """
 
 from __future__ import annotations

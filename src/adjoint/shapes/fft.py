@@ -8,7 +8,7 @@ from adjoint.core.shapes import Spec, wrap_dim
 
 
 def c2c(self: Spec, dim: Sequence[int], normalization: int, forward: bool) -> Spec:
-    """The same."""
+    """Like the input."""
     return self
 
 
@@ -31,5 +31,5 @@ def c2r(self: Spec, dim: Sequence[int], normalization: int, last_dim_size: int) 
 
 
 def same(self: Spec) -> Spec:
-    """The same."""
+    """Like the input."""
     return self

@@ -1,7 +1,7 @@
-"""Shapes and dtypes of what is read from or written to parts of tensors.
+"""Shapes and dtypes of operators that read or write parts of tensors.
 
-Where the size of a result depends on values (masks, nonzero), there is no shape without data, and
-the rule says so and what to use instead.
+If the size of a result depends on values (masks, nonzero), there is no shape without data, and the
+rule raises and says what to use instead.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def put(self: Spec, index: Spec, source: Spec, accumulate: bool) -> Spec:
 
 
 def as_strided(self: Spec, size: Shape, stride: Shape, storage_offset: int | None) -> Spec:
-    # How much memory lies behind a tensor is known only when it runs.
+    # The size of the memory behind a tensor is known only when the program runs.
     indexing.check_strided("as_strided", size, stride, storage_offset or 0, None)
     return Spec(tuple(size), self.dtype)
 

@@ -206,7 +206,7 @@ def _batches(*matrices: Spec) -> tuple[int, ...]:
 
 
 def cross(self: Spec, other: Spec, dim: int) -> Spec:
-    """The shape that both have, but for what is repeated."""
+    """The common shape of both, broadcast."""
     cross_axis(self.shape, other.shape, dim)
     shape = broadcast("linalg_cross(a, b)", self.shape, other.shape)
     return Spec(shape, result_type(self, other))

@@ -25,7 +25,7 @@ def nll_loss_backward(
     ignore_index: int,
     total_weight: Spec,
 ) -> Spec:
-    """That of the input."""
+    """Like the input."""
     loss.check_reduction("nll_loss_backward", reduction)
     loss.check_classes("nll_loss_backward", self, target, weight)
     return self
@@ -53,6 +53,6 @@ def linear_cross_entropy_backward(
     ignore_index: int,
     samples: int,
 ) -> tuple[Spec, Spec, Spec]:
-    """Those of input and weight, and one number for each class."""
+    """Like input and weight, and one number for each class."""
     loss.check_linear("linear_cross_entropy", input, linear_weight, target, linear_bias, samples)
     return input, linear_weight, Spec(linear_weight.shape[:1], linear_weight.dtype)

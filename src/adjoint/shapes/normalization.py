@@ -36,7 +36,7 @@ def fused_rms_norm(
 def rms_norm_input_backward(
     grad_out: Spec, input: Spec, normalized_shape: Shape, rstd: Spec, weight: Spec | None
 ) -> Spec:
-    """That of the input."""
+    """Like the input."""
     normalization.check_rms(input, normalized_shape, weight)
     return input
 
@@ -44,7 +44,7 @@ def rms_norm_input_backward(
 def rms_norm_backward(
     grad_out: Spec, input: Spec, normalized_shape: Shape, rstd: Spec, weight: Spec | None
 ) -> tuple[Spec, Spec]:
-    """Those of input and weight."""
+    """Like input and weight."""
     normalization.check_rms(input, normalized_shape, weight)
     return input, Spec(tuple(normalized_shape), (input if weight is None else weight).dtype)
 
@@ -57,7 +57,7 @@ def layer_norm_input_backward(
     rstd: Spec,
     weight: Spec | None,
 ) -> Spec:
-    """That of the input."""
+    """Like the input."""
     normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
     return input
 
@@ -70,7 +70,7 @@ def layer_norm_backward(
     rstd: Spec,
     weight: Spec | None,
 ) -> tuple[Spec, Spec, Spec]:
-    """Those of input, weight and bias."""
+    """Like input, weight and bias."""
     normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
     affine = Spec(tuple(normalized_shape), (input if weight is None else weight).dtype)
     return input, affine, affine
@@ -90,7 +90,7 @@ def batch_normalized(
 def batch_normalized_backward(
     grad: Spec, input: Spec, weight: Spec | None, mean: Spec, rstd: Spec
 ) -> tuple[Spec, Spec, Spec]:
-    """Those of input, weight and bias; the latter exist where there is no weight, too."""
+    """The gradients of input, weight and bias; the last two exist even without a weight."""
     kind = None if weight is None else weight.dtype
     normalization.check_batch_backward(
         "batch_norm_backward", grad, input, input.dtype, kind, weight=weight, mean=mean, rstd=rstd

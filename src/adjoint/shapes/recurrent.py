@@ -22,7 +22,7 @@ def lstm_layer_backward(
     cx: Spec, w_hh: Spec, w_hr: Spec | None, batch_sizes: Spec | None, output: Spec, cells: Spec,
     workspace: Spec, reverse: bool,
 ) -> tuple[Spec, Spec, Spec, Spec, Spec]:  # fmt: skip
-    """Those of gates, hx, cx, w_hh and w_hr, which may be missing."""
+    """Like gates, hx, cx, w_hh and w_hr, which may be missing."""
     recurrent.lstm_backward(
         "lstm_backward", (grad_output, grad_cells, grad_workspace), hx, cx, w_hh, w_hr, batch_sizes,
         output, cells, workspace,
@@ -44,7 +44,7 @@ def gru_layer_backward(
     grad_output: Spec | None, grad_workspace: Spec | None, hx: Spec, w_hh: Spec,
     batch_sizes: Spec | None, output: Spec, workspace: Spec, reverse: bool,
 ) -> tuple[Spec, Spec, Spec, Spec]:  # fmt: skip
-    """Those of gates, hx, w_hh and b_hh."""
+    """Like gates, hx, w_hh and b_hh."""
     units = recurrent.gru_backward("gru_backward", hx, w_hh, batch_sizes, output, workspace)
     gates = Spec((*output.shape[:2], 3 * units), output.dtype)
     return gates, hx, w_hh, Spec((3 * units,), output.dtype)
@@ -53,7 +53,7 @@ def gru_layer_backward(
 def rnn_layer(
     gates: Spec, hx: Spec, w_hh: Spec, batch_sizes: Spec | None, reverse: bool, relu: bool
 ) -> Spec:
-    """That of the gates."""
+    """Like the gates."""
     recurrent.layer("rnn", 1, gates, hx, w_hh, batch_sizes)
     return gates
 
@@ -62,6 +62,6 @@ def rnn_layer_backward(
     grad: Spec, hx: Spec, w_hh: Spec, batch_sizes: Spec | None, output: Spec, reverse: bool,
     relu: bool,
 ) -> tuple[Spec, Spec, Spec]:  # fmt: skip
-    """Those of gates, hx and w_hh."""
+    """Like gates, hx and w_hh."""
     recurrent.layer("rnn_backward", 1, output, hx, w_hh, batch_sizes)
     return output, hx, w_hh

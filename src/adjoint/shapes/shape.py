@@ -1,7 +1,7 @@
 """Shape rules of the shape family: Specs in, Specs out, no data.
 
-Views whose rule follows from running the kernel on memoryless arrays have none here; `view` and the
-like do, because what their kernels allow depends on strides, which a Spec does not have.
+Most views have no rule here, since their kernels run on arrays without memory; `view` and the like
+have one, because their kernels depend on strides, which a Spec lacks.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def histc(self: Spec, bins: int, min: float, max: float) -> Spec:
 
 
 def quantile(self: Spec, q: Spec, dim: int | None, keepdim: bool, interpolation: str) -> Spec:
-    """The shape of q, then what is left of the input."""
+    """The shape of q, then the remaining dimensions of the input."""
     check_quantile("quantile", self.shape, self.dtype, q.ndim, q.dtype, interpolation)
     left = reduced(self.shape, wrap_dims("quantile", dim, self.ndim), keepdim)
     return Spec((*q.shape, *left), self.dtype)

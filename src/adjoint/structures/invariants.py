@@ -1,4 +1,4 @@
-"""What the structure of a sparse tensor must be like."""
+"""Checks that the structure of a sparse tensor is valid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_integers(what: str, name: str, indices: Array) -> None:
 
 
 def coo(what: str, indices: Array, values: Shape, size: Shape) -> None:
-    """Raise unless coordinates, values and the size of a COO tensor belong together."""
+    """Raise unless coordinates, values and the size of a COO tensor fit together."""
     check_integers(what, "indices", indices)
     if indices.ndim != 2:
         raise ShapeError(
@@ -72,7 +72,7 @@ def check_range(what: str, name: str, indices: Array, length: int, where: str) -
 
 
 def sorted_once(what: str, linear: Array) -> None:
-    """Raise unless numbers increase."""
+    """Raise unless the numbers increase strictly."""
     if (np.diff(linear) <= 0).any():
         raise ValueRangeError(
             f"{what}: is_coalesced=True, but the indices are not sorted or have repetitions; "
@@ -89,7 +89,7 @@ def names_of(layout: Layout) -> tuple[str, str]:
 def compressed_shapes(
     what: str, layout: Layout, compressed: Array, plain: Array, values: Shape, size: Shape
 ) -> None:
-    """Raise unless the shapes of the parts of a compressed tensor belong together."""
+    """Raise unless the shapes of the parts of a compressed tensor fit together."""
     check_layout(what, layout, COMPRESSED)
     first, second = names_of(layout)
     for name, indices in ((first, compressed), (second, plain)):

@@ -1,10 +1,11 @@
-"""Patterns: where the stored elements of a sparse tensor stand.
+"""Patterns: the places of the stored elements of a sparse tensor.
 
-A pattern is made of integers that are known when it is made, so it is NumPy's arrays and no tensor;
-the values of the elements are a tensor beside it (`homes/sparse.py`). Every question about the
-structure of sparse tensors is answered here: a function of patterns returns a pattern and, for each
-*entry* of the old one, its place among the entries of the new one. Entries are the stored elements
-in the order of memory: of blocks, each element; each has the dense dimensions of the tensor.
+A pattern consists of integers that are known when it is made, so it holds NumPy arrays and no
+tensor; the values of the elements are a separate tensor (`homes/sparse.py`). Every question about
+the structure of sparse tensors is answered here: a function of patterns returns a pattern and, for
+each *entry* of the old one, its place among the entries of the new one. Entries are the stored
+elements in the order of memory: of blocks, each element; each has the dense dimensions of the
+tensor.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class Pattern:
 
     @property
     def sparse_shape(self) -> Shape:
-        """The sizes of all dimensions that are not dense, those of a batch among them."""
+        """The sizes of all dimensions that are not dense, batch dimensions included."""
         return self.shape[: len(self.shape) - self.dense_dim]
 
     @property
@@ -111,7 +112,7 @@ class Pattern:
         return np.concatenate([batch, rows[None], cols[None]]).astype(np.int64, copy=False)
 
     def _of_blocks(self) -> tuple[Array, Array, Array]:
-        """The place in the batch, the major and the minor index of each block."""
+        """The batch index, the major and the minor index of each block."""
         compressed, plain = (i.astype(np.int64, copy=False) for i in self.indices)
         counts = np.diff(compressed, axis=-1)
         batches = int(np.prod(self.batch, dtype=np.int64))
@@ -151,13 +152,13 @@ def coo(
 
 
 def frozen(indices: Array) -> Array:
-    """The same array, which nobody writes to any more: what was checked stays true."""
+    """The array, made read-only, so that checks of it stay true."""
     indices.flags.writeable = False
     return indices
 
 
 def coalesced(pattern: Pattern) -> tuple[Pattern, Array]:
-    """The pattern with sorted coordinates of which each appears once."""
+    """The pattern with sorted coordinates, each once, and the new place of each entry."""
     if pattern.is_coalesced or not pattern.is_coo:
         return pattern, np.arange(pattern.linear.size)
     linear, places = np.unique(pattern.linear, return_inverse=True)
@@ -220,7 +221,7 @@ def _compressed(
 def converted(
     pattern: Pattern, layout: Layout, blocksize: tuple[int, int] = (1, 1)
 ) -> tuple[Pattern, Array]:
-    """The same elements in another layout."""
+    """The same elements in another layout, and the new place of each entry."""
     if pattern.layout is layout and pattern.blocksize == blocksize:
         return coalesced(pattern)
     if layout is not sparse_coo and len(pattern.sparse_shape) < 2:
@@ -232,9 +233,10 @@ def converted(
 
 
 def united(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
-    """The elements of both, in the layout of the first; places of the one's and then the other's.
+    """The elements of both patterns, in the layout of the first; the new places of the first's
+    entries, then of the other's.
 
-    Coordinates of COO are written one after the other, unless both are coalesced.
+    COO coordinates are concatenated unless both are coalesced.
     """
     if one.is_coalesced and other.is_coalesced:
         return _merged(one, other)
@@ -245,7 +247,7 @@ def united(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
 
 
 def _merged(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
-    """The same of two coalesced tensors, whose coordinates are sorted already."""
+    """Like `united`, for two coalesced patterns, whose coordinates are sorted."""
     before, there = found(other.linear, one.linear)
     new = other.linear[~there]
     mine = np.arange(one.nnz) + np.searchsorted(new, one.linear)
@@ -260,7 +262,7 @@ def _merged(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
 
 
 def found(wanted: Array, linear: Array) -> tuple[Array, Array]:
-    """Where numbers stand among others: the place of each (0 if nowhere), and whether it is there.
+    """The index of each wanted number in `linear` (0 if absent), and whether it is there.
 
     `linear` holds each number once.
     """
@@ -274,7 +276,9 @@ def found(wanted: Array, linear: Array) -> tuple[Array, Array]:
 
 
 def grouped(pattern: Pattern, dims: Shape) -> tuple[Array, Array]:
-    """The coordinates that entries have in `dims`, sorted, and which of them each entry has."""
+    """The distinct coordinates of the entries in `dims`, sorted, and the index of each entry's
+    among them.
+    """
     sizes = tuple(pattern.sparse_shape[d] for d in dims)
     linear, groups = np.unique(raveled(pattern.coordinates[list(dims)], sizes), return_inverse=True)
     return unraveled(linear, sizes), groups.reshape(-1)
@@ -284,7 +288,7 @@ def grouped(pattern: Pattern, dims: Shape) -> tuple[Array, Array]:
 
 
 def sources(places: Array, count: int) -> Array | None:
-    """The entry that goes to each of `count` places, where exactly one does; None otherwise."""
+    """The entry that goes to each of `count` places, if exactly one goes to each; else None."""
     if places.size != count or (count and np.bincount(places, minlength=count).max() != 1):
         return None
     order = np.empty(count, np.int64)
@@ -305,7 +309,7 @@ def is_identity(places: Array, count: int) -> bool:
 
 
 def of_array(array: Array, layout: Layout, dense_dim: int, blocksize: tuple[int, int]) -> Pattern:
-    """The pattern of the elements of an array that are not zero; of blocks, whole ones."""
+    """The pattern of the nonzero elements of an array, or of its blocks that hold one."""
     kept = array != 0
     if dense_dim:
         kept = kept.reshape(*array.shape[: array.ndim - dense_dim], -1).any(axis=-1)
@@ -338,7 +342,9 @@ def transposed(pattern: Pattern) -> Pattern:
 
 
 def rows_and_columns(pattern: Pattern) -> tuple[Array, Array]:
-    """The row and the column of each entry, those of all matrices of a batch counted on."""
+    """The row and the column of each entry; rows and columns count on through the matrices of a
+    batch.
+    """
     *batch, rows, columns = pattern.sparse_shape
     *outer, row, column = pattern.coordinates
     if not batch:
@@ -348,10 +354,10 @@ def rows_and_columns(pattern: Pattern) -> tuple[Array, Array]:
 
 
 def pairs(one: Pattern, other: Pattern) -> tuple[Array, Array, Array]:
-    """The products of entries that a product of two matrices is made of.
+    """The products of entries in a product of two matrices.
 
-    The number of the entry on the left, of that on the right, and the coordinates of the sum
-    that each belongs to.
+    For each the index of its left entry, of its right entry, and the coordinates of the sum to
+    which it belongs.
     """
     left, right = one.coordinates, other.coordinates
     order = np.argsort(right[0], kind="stable")
@@ -364,7 +370,9 @@ def pairs(one: Pattern, other: Pattern) -> tuple[Array, Array, Array]:
 
 
 def diagonals(offsets: Array, width: int, shape: Shape) -> tuple[Array, Array]:
-    """The coordinates of diagonals of a matrix, and where their elements stand among them."""
+    """The coordinates of diagonals of a matrix, and the position of each element on its
+    diagonal.
+    """
     columns = np.broadcast_to(np.arange(width), (offsets.size, width))
     rows = columns - offsets[:, None]
     inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])
@@ -377,22 +385,22 @@ def no_coordinates(dims: int) -> Array:
 
 
 def numbers(places: list[int]) -> Array:
-    """Whole numbers as an array."""
+    """Integers as an int64 array."""
     return np.array(places, np.int64)
 
 
 def where(there: Array) -> Array:
-    """The numbers of the entries that are there."""
+    """The indices where a mask is True."""
     return np.flatnonzero(there)
 
 
 def count(sizes: Shape | list[int]) -> int:
-    """How many elements a shape has."""
+    """The number of elements of a shape."""
     return int(np.prod(sizes, dtype=np.int64))
 
 
 def elements_of_rows(pattern: Pattern) -> Array:
-    """How many entries each row of a matrix has."""
+    """The number of entries in each row of a matrix."""
     return np.bincount(pattern.coordinates[0], minlength=pattern.shape[0])
 
 
@@ -406,9 +414,9 @@ def with_zeros(coordinates: Array, kept: Shape, dims: int) -> Array:
 def arranged_as(
     pattern: Pattern, shape: Shape, dense_dim: int, coordinates: Array | None = None
 ) -> tuple[Pattern, Array]:
-    """The pattern of the same layout with another shape and other coordinates.
+    """The pattern with another shape and other coordinates, in the same layout.
 
-    COO if there is no matrix any more, or no whole blocks.
+    In COO if the shape is no matrix any more or does not consist of whole blocks.
     """
     given = pattern.coordinates if coordinates is None else coordinates
     if coordinates is None and pattern.is_coo and not pattern.is_coalesced:
@@ -422,7 +430,7 @@ def arranged_as(
 
 
 def chosen(coordinates: Array, dim: int, places: list[int]) -> tuple[Array, Array]:
-    """The coordinates of slices at places of a dimension, and the entries that they come from."""
+    """The coordinates of the slices at some places of a dimension, and their source entries."""
     rows = coordinates[dim]
     order = np.argsort(rows, kind="stable")
     starts = np.searchsorted(rows, places, side="left", sorter=order)
@@ -435,7 +443,7 @@ def chosen(coordinates: Array, dim: int, places: list[int]) -> tuple[Array, Arra
 
 
 def appended(all_of: list[Array], dim: int | None, lengths: list[int]) -> Array:
-    """Coordinates of several tensors; along `dim` one stands behind the other."""
+    """The coordinates of several tensors, concatenated along `dim`; None: in the same places."""
     if dim is None:
         return np.concatenate(all_of, axis=1)
     shifts = np.cumsum([0, *lengths[:-1]])

@@ -1,9 +1,9 @@
-"""Raggedness: the sizes of the components of a nested tensor, and where they lie in its values.
+"""Raggedness: the sizes of the components of a nested tensor, and their places in its values.
 
-A nested tensor is one packed tensor of values and a `Ragged`. Usually the components lie one after
-another along one dimension of the values, in which their sizes differ, and have all others in
-common; components that differ in more are flat, one after another in a vector. Numbers only, no
-tensors: what follows from them is known while a function is traced.
+A nested tensor is one packed tensor of values and a `Ragged`. Usually the components follow one
+another along one dimension of the values, in which their sizes differ, and have all other sizes in
+common; components that differ in more dimensions are flattened into one vector. A `Ragged` holds
+numbers and no tensors, so everything derived from it is known while a function is traced.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RaggedSize:
     __slots__ = ("lengths", "number")
 
     def __init__(self, lengths: Shape) -> None:
-        self.lengths = lengths  # of each component: (2, 3)
+        self.lengths = lengths  # size of each component: (2, 3)
         self.number = next(_numbers)
 
     def __repr__(self) -> str:
@@ -59,10 +59,10 @@ class RaggedSize:
 
 @record
 class Ragged:
-    """How components lie in packed values."""
+    """The places of components in packed values."""
 
     layout: Layout  # of the nested tensor: strided or jagged
-    dim: int | None  # of the values, along which components follow; None: they are flat
+    dim: int | None  # of the values, along which components follow each other; None: flat
     starts: Shape  # where each component begins along that dimension: (0, 2)
     size: RaggedSize  # their sizes along that dimension: (2, 3); flat: their numbers of elements
     extent: int  # size of the values along that dimension: 5
@@ -74,7 +74,7 @@ class Ragged:
 
     @property
     def count(self) -> int:
-        """How many components there are."""
+        """The number of components."""
         return len(self.starts)
 
     @cached_property
@@ -84,15 +84,15 @@ class Ragged:
         return self.starts == (0, *ends)[:-1] and self.extent == (ends[-1] if ends else 0)
 
     def packed(self) -> Ragged:
-        """The same components without gaps."""
+        """The raggedness of the same components without gaps."""
         ends = (0, *itertools.accumulate(self.lengths))
         return dataclasses.replace(self, starts=ends[:-1], extent=ends[-1])
 
     def along(self, dim: int) -> Ragged:
-        """The same components along another dimension of the values."""
+        """The raggedness with components along another dimension of the values."""
         return self if dim == self.dim else dataclasses.replace(self, dim=dim)
 
-    # as arrays: the vectors of whole numbers that operators take
+    # as arrays: the vectors of integers that operators take
 
     @cached_property
     def start_array(self) -> Array:
@@ -104,7 +104,7 @@ class Ragged:
 
     @cached_property
     def offset_array(self) -> Array:
-        """Where components begin, and where the last one ends: (0, 2, 5)."""
+        """The starts of the components, and the end of the last one: (0, 2, 5)."""
         return vector((*self.starts, self.starts[-1] + self.lengths[-1] if self.starts else 0))
 
     @cached_property
@@ -114,7 +114,7 @@ class Ragged:
 
     @cached_property
     def place_array(self) -> Array:
-        """The places in the values of what the components hold, in order."""
+        """The places in the values of the components' elements, in order."""
         before = np.cumsum(self.length_array) - self.length_array
         return np.arange(sum(self.lengths)) + (self.start_array - before)[self.owner_array]
 
@@ -170,7 +170,7 @@ def flat(
     starts: Sequence[int] | None = None,
     extent: int | None = None,
 ) -> Ragged:
-    """Components of these shapes in a vector, one after another unless it says where."""
+    """Flat components of these shapes in a vector, one after another unless `starts` are given."""
     lengths = tuple(math.prod(shape) for shape in shapes)
     ends = (0, *itertools.accumulate(lengths))
     begins = ends[:-1] if starts is None else tuple(starts)
@@ -198,7 +198,7 @@ def bounds(rows: Ragged, others: Ragged, *, lower: bool) -> tuple[Array, Array]:
 def strided_places(
     shapes: Sequence[Shape], strides: Sequence[Shape], starts: Sequence[int]
 ) -> Array:
-    """The places in a vector of the elements of components that lie there with strides."""
+    """The places in a vector of the elements of components stored with strides."""
     found = [np.zeros(0, np.int64)]
     for shape, steps, start in zip(shapes, strides, starts, strict=True):
         places = np.full(shape, start, np.int64)

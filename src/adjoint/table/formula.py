@@ -152,7 +152,7 @@ class Location:
 
 @record
 class Formula:
-    """A checked expression and what it uses; parsed when its tree is first asked for."""
+    """A checked expression and the names it uses; parsed when its tree is first needed."""
 
     text: str  # as written: "grad * exp(self - result)"
     where: Location  # table/pointwise.yaml:41:9
@@ -187,7 +187,7 @@ class Formula:
         return {n: v for n, v in vars(self).items() if n not in ("tree", "_parsed")}
 
     def without_conj(self) -> Formula:
-        """The same formula for real numbers: x.conj() is x."""
+        """The formula for real numbers: x.conj() is x."""
         return replace(self, real=True)
 
     def part(self, tree: ast.expr) -> Formula:

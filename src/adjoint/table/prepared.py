@@ -1,10 +1,10 @@
 """Prepared rows and functions: one process computes them, later ones read them from disk.
 
-A row read from YAML, and the code of its functions, are the same as long as the files of the
-package are. So they are kept in one file of the cache directory (core/cachedir.py), together with a
-stamp: the texts of the table, the sizes and times of the modules that read rows and write
-functions, and the versions of Python and NumPy. If the stamp differs, the file is damaged, or
-others can write the directory, everything is computed again, silently, since only time is lost.
+A row read from YAML, and the code of its functions, do not change while the files of the package do
+not. So they are kept in one file of the cache directory (core/cachedir.py), together with a stamp:
+the texts of the table, the sizes and times of the modules that read rows and write functions, and
+the versions of Python and NumPy. If the stamp differs, the file is damaged, or others can write the
+directory, everything is computed again, silently, since only time is lost.
 
 The stamp is taken before those modules are loaded, and taken again before anything is kept: a file
 that is edited meanwhile makes neither a wrong stamp nor a wrong function.

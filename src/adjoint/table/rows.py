@@ -31,7 +31,7 @@ class Reverse:
     """One reverse formula and the inputs it serves."""
 
     inputs: tuple[str, ...]  # ("self", "other")
-    formula: Formula | None  # None where there is no derivative
+    formula: Formula | None  # None if there is no derivative
     word: str = ""  # "zero", "non_differentiable" or "not_implemented"
     reason: str = ""  # of not_implemented
 
@@ -198,7 +198,7 @@ class Row:
     def dtypes(self) -> frozenset[str]:
         """The kinds of numbers that the kernel computes in: {"real"}; empty if nothing says it.
 
-        Without the column these are the kinds of the C text, and truths beside integers.
+        Without the column these are the kinds of the C text, and bool with integers.
         """
         said = frozenset(self.texts["dtypes"].split() if "dtypes" in self.texts else self.c)
         return said | {"bool"} if "whole" in said and "dtypes" not in self.texts else said

@@ -37,7 +37,7 @@ _CONSTANTS_OF = {
     "bool": ("True", "False"),
     "int": ("Mean",),
     "Scalar": ("True", "False"),
-}  # by type, beside None
+}  # by type, in addition to None
 _NAMED = ("ScalarType", "Layout", "MemoryFormat", "Device")  # types whose defaults are names: long
 # Names that generated functions use, so no argument may have them.
 _RESERVED = frozenset(

@@ -1,1 +1,1 @@
-"""The tape: what nodes save, and how a backward pass walks over them."""
+"""The tape: the values that nodes save, and the backward pass that walks over the nodes."""

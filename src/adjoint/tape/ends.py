@@ -61,16 +61,16 @@ class Ends:
             if left == 1:
                 del self.pending[leaf]
                 if leaf in self.grads:
-                    self._settle(leaf)
+                    self._finish(leaf)
             elif left is not None:
                 self.pending[leaf] = left - 1
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """Give all leaves their gradients, which are complete now."""
         for leaf in list(self.grads):
-            self._settle(leaf)
+            self._finish(leaf)
 
-    def _settle(self, leaf: Leaf) -> None:
+    def _finish(self, leaf: Leaf) -> None:
         grad, on = self.grads.pop(leaf), leaf.hooks
         if self.near is not None:
             grad = self.near.shown(grad)
@@ -78,7 +78,7 @@ class Ends:
             grad = hooks.on_tensor(on.on_tensor, grad)
         if self.captures is not None:
             if (leaf, 0) in self.captures:
-                self.captures[leaf, 0] = leaves.lying_as(leaf.tensor(), grad)
+                self.captures[leaf, 0] = leaves.in_order_of(leaf.tensor(), grad)
             return
         if on is not None and on.before:
             (grad,) = hooks.on_all(on.before, [grad])

@@ -67,7 +67,7 @@ def fit_tensor(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _axes(given: Shape, shape: Shape) -> Shape | None:
-    """The dimensions along which a value was broadcast; None if its shape is no such one."""
+    """The dimensions along which a value was broadcast; None if it was not broadcast."""
     extra = len(given) - len(shape)
     if extra < 0 or any(s not in (1, g) for s, g in zip(shape, given[extra:], strict=True)):
         return None

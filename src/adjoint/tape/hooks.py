@@ -1,8 +1,8 @@
 """Running the users' hooks of a node, and checking what they return.
 
 The order at a node is: hooks of its output tensors, gradients that `retain_grad` keeps, hooks
-before the node, the node, hooks after it. What a hook returns replaces the gradient and must fit
-it; None keeps it. An output whose gradient is absent comes as None.
+before the node, the node, hooks after it. The value that a hook returns replaces the gradient and
+must fit it; None keeps it. An output whose gradient is absent comes as None.
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
                 # variables of two frames and this call hold the array; any further reference shares
                 # it
                 shared = grad.base is not None or sys.getrefcount(grad) > 3
-                grad = make(_laid_like(tensor, grad) if shared or _lies_otherwise(tensor) else grad)
+                grad = make(
+                    _copy_in_order(tensor, grad) if shared or _is_permuted(tensor) else grad
+                )
             else:  # copy: the next pass may add to it in place, and another leaf may hold it too
                 grad = grad.clone() if create_graph else grad.detach().clone()
             extra.grad = grad
@@ -43,26 +45,26 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
                 extra.grad = make(known.value + value)
 
 
-def lying_as(tensor: Tensor | None, grad: Any) -> Any:
+def in_order_of(tensor: Tensor | None, grad: Any) -> Any:
     """The gradient, or a copy of it in its leaf's memory order (channels last)."""
     if type(grad) is not ndarray or tensor is None or type(tensor.value) is not ndarray:
         return grad
-    if grad.strides == tensor.value.strides or not _lies_otherwise(tensor):
+    if grad.strides == tensor.value.strides or not _is_permuted(tensor):
         return grad
-    return _laid_like(tensor, grad)
+    return _copy_in_order(tensor, grad)
 
 
-def _lies_otherwise(tensor: Tensor) -> bool:
+def _is_permuted(tensor: Tensor) -> bool:
     """Whether a leaf is not in row-major order: it is transposed, or has its channels last."""
     return is_plain(tensor) and not tensor.value.flags.c_contiguous
 
 
-def _laid_like(tensor: Tensor, grad: ndarray) -> ndarray:
+def _copy_in_order(tensor: Tensor, grad: ndarray) -> ndarray:
     """A copy of a gradient with the strides of its leaf if the leaf fills its memory; else
     row-major.
     """
     value = tensor.value
-    known = _lies_otherwise(tensor) and value.itemsize == grad.itemsize and value.size
+    known = _is_permuted(tensor) and value.itemsize == grad.itemsize and value.size
     if not known or not fills_memory(value.shape, value.strides, value.itemsize):
         return grad.copy()
     memory = np.empty(value.size, grad.dtype)

@@ -1,8 +1,8 @@
 """Derivatives of float16 and bfloat16: computed in float32 from the arguments, and rounded once.
 
 Note [Narrow derivatives]. A formula such as `grad * (1 + result * result)`, carried out in float16,
-rounds after each step, and begins with a result that was rounded: an error of many ulp, and without
-a bound where something cancels. So where the dtype is narrow, the rule of an elementwise row widens
+rounds after each step, and begins with a result that was rounded: an error of many ulp, which is
+unbounded where terms cancel. So where the dtype is narrow, the rule of an elementwise row widens
 its arguments, calls the operator again where its formula asks for `result`, and leaves the rounding
 to the engine, which brings each gradient to the dtype of its value. On tensors widening is an
 ordinary operator, so the derivative of a derivative is computed in float32, too.

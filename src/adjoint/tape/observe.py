@@ -1,4 +1,4 @@
-"""Looking after what nodes save: versions, saved-tensor hooks, anomaly traces, unpacking."""
+"""Care for saved values: versions, saved-tensor hooks, anomaly traces, unpacking."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Selection(Live):
             return [dense(g) for g in self.apply(self.node, given, self.needs)]
 
     def _by_shape(self, known: Any) -> Any:
-        """The same on arrays, possible if the rule reads no tensor."""
+        """The answer by shape, on arrays; UNKNOWN if the rule reads tensors."""
         rule = self.node.rule
         if rule.holds or rule.raw is None:
             return UNKNOWN

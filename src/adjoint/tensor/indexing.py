@@ -1,9 +1,9 @@
 """Python's square brackets: `x[key]` and `x[key] = value`, with PyTorch's results.
 
-A key is taken apart from left to right. Numbers, slices, None and Ellipsis become views (select,
-slice, unsqueeze); tensors, arrays and lists are collected, and one `index` or `index_put_` at the
-end does them all. A slice with a negative step is a view of the same elements in ascending order,
-which is flipped: a copy when it is read, and flipped back into the view when it is written to. Only
+A key is read from left to right. Numbers, slices, None and Ellipsis become views (select, slice,
+unsqueeze); tensors, arrays and lists are collected, and one `index` or `index_put_` at the end does
+them all. A slice with a negative step is a view of the same elements in ascending order, which is
+flipped: a copy when it is read, and flipped back into the view when it is written to. Only
 operators are used, so indexing works in every transform.
 """
 

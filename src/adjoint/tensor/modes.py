@@ -1,10 +1,10 @@
 """Modes: no_grad, anomaly mode, saved-tensor hooks, as contexts and decorators.
 
-Note [Scopes]: a mode that is entered makes a new `State` (core/state.py) and remembers, in a
+Note [Scopes]: a mode that is entered makes a new `State` (core/state.py) and remembers, in an
 `EnteredMode`, the fields that it changed. Usually modes end in the reverse order, and the earlier
-record is put back. Generators can end them in any order; then the mode that ends gives its
-earlier values to the next one above that changed the same fields, so that after the last one
-everything is as before.
+record is put back. Generators can end them in any order; then the mode that ends gives its earlier
+values to the next one above that changed the same fields, so that after the last one everything is
+as before.
 """
 
 from __future__ import annotations

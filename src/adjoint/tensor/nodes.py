@@ -109,9 +109,8 @@ DROPS, KEEPS, MOVES, SELECTS = range(4)
 class Rule:
     """How a kind of node passes gradients; made from a row, or by hand for the engine's own nodes.
 
-    `raw` works on plain arrays and is None where there is no such version; `general` works on
-    tensors. Both take the node, its output gradient (a list for several outputs) and which inputs
-    need one.
+    `raw` works on plain arrays, and is None if the rule cannot; `general` works on tensors. Both
+    take the node, its output gradient (a list for several outputs) and which inputs need one.
     """
 
     __slots__ = (

@@ -258,7 +258,7 @@ class _Format:
 
     @staticmethod
     def of_floats(values: Array) -> _Format:
-        """Return the format of floats, from those that are finite and not zero."""
+        """Return the format of floats, given the finite nonzero ones."""
         flat = values.astype(np.float64).reshape(-1)
         flat = flat[np.isfinite(flat) & (flat != 0)]
         if flat.size == 0:

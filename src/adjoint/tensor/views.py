@@ -296,9 +296,9 @@ def _copy_slices(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any, A
     to the written value.
     """
     path, order = node.saved if node.saved else ((), ())
-    laid_out = _in_order(grad, order)
-    inside = replay(path, laid_out).clone() if needs[1] else None
-    return _without(path, laid_out, order) if needs[0] else None, inside
+    in_memory_order_of = _in_order(grad, order)
+    inside = replay(path, in_memory_order_of).clone() if needs[1] else None
+    return _without(path, in_memory_order_of, order) if needs[0] else None, inside
 
 
 def _without(path: tuple[Step, ...], grad: Any, order: tuple[int, ...]) -> Any:
@@ -314,14 +314,14 @@ def _without(path: tuple[Step, ...], grad: Any, order: tuple[int, ...]) -> Any:
 
 
 def _in_order(grad: Any, order: tuple[int, ...]) -> Any:
-    """A copy of `grad` whose dimensions lie in memory in that order."""
+    """A copy of `grad` with its dimensions in this memory order."""
     if order == tuple(range(len(order))):
         return grad.clone(memory_format=0)
     return grad.permute(order).clone(memory_format=0).permute(layout.inverse(order))
 
 
-def laid_out(tangent: Any, like: Tensor) -> Any:
-    """A copy of `tangent` whose dimensions lie in memory in the order of those of `like`."""
+def in_memory_order_of(tangent: Any, like: Tensor) -> Any:
+    """A copy of `tangent` in the memory order of `like`."""
     return _in_order(tangent, _memory_order(like.value))
 
 

@@ -137,5 +137,7 @@ def read(path: str) -> bytes | None:
 
 
 def write(path: str, text: str) -> None:
-    """Write a small file so that others see all of it or nothing; without success it is absent."""
+    """Write a small file so that others see all of it or nothing; if that fails, there is no
+    file.
+    """
     cachedir.write(path, text.encode())

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from adjoint.types import TensorLike
 
 P = ParamSpec("P")  # all parameters of a function
-Q = ParamSpec("Q")  # those after the chosen ones
-R = TypeVar("R")  # what it returns
+Q = ParamSpec("Q")  # parameters after the chosen ones
+R = TypeVar("R")  # its result
 X = TypeVar("X")  # its second result, with has_aux=True
 T = TypeVar("T")  # a tree
 Y = TypeVar("Y")  # another
@@ -25,7 +25,7 @@ A = TypeVar("A")  # the first argument, a tree
 B = TypeVar("B")  # the second
 N = TypeVar("N", bound="TensorLike")  # the first argument, a tensor, array or number
 M = TypeVar("M", bound="TensorLike")  # the second
-F = TypeVar("F", bound="Callable[..., Any]")  # a function as it is
+F = TypeVar("F", bound="Callable[..., Any]")  # a function, unchanged
 L = TypeVar("L", bound="Module")  # a layer
 Ts = TypeVarTuple("Ts")  # arguments by position
 

@@ -14,7 +14,7 @@ from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, DtypeError
 from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.core.storage import is_duck_array
-from adjoint.homes.sparse import is_settled, settled
+from adjoint.homes.sparse import is_all_coalesced, with_coalesced
 from adjoint.homes.structures import StructuredTensor
 from adjoint.ops import operator as operators
 from adjoint.ops.arguments import from_elsewhere
@@ -111,7 +111,11 @@ def is_variable(value: Any) -> bool:
 def flattened(tree: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of a pytree to be differentiated: one value for each place of a sparse tensor."""
     leaves, structure = pytrees.flatten(tree)
-    return (leaves, structure) if is_settled(structure) else pytrees.flatten(settled(tree))
+    return (
+        (leaves, structure)
+        if is_all_coalesced(structure)
+        else pytrees.flatten(with_coalesced(tree))
+    )
 
 
 def matched(what: str, structure: TreeDef, tree: Any, name: str) -> list[Any]:

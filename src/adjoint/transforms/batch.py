@@ -1,8 +1,9 @@
 """vmap as a level: every tensor has one more dimension than its code sees.
 
-An operator on batched tensors runs once, on the tensors below, by a batching rule: one of
-`batching/` named in its row (`batch:`), that of its archetype, that of its decomposition, or,
-counted and named, a loop. A rule sees tensors with the batch in front; see `batching/__init__.py`.
+An operator on batched tensors runs once, on the tensors below, by a batching rule: one from
+`batching/` named in its row (`batch:`), the rule of its archetype, its decomposition, or a loop,
+which is counted and named in a warning. A rule sees tensors with the batch in front; see
+`batching/__init__.py`.
 """
 
 from __future__ import annotations
@@ -260,9 +261,9 @@ class BatchLevel(Level):
         wrote(target, op.name)
 
     def _give_batch(self, tensor: Tensor) -> None:
-        """Let a tensor that was the same for all samples have a value for each.
+        """Give a tensor that all samples shared a value for each sample.
 
-        So must its base, and the base's other views.
+        So get its base and the base's other views.
         """
         view = None if tensor.extra is None else tensor.extra.view
         base: Any = tensor if view is None else view.base
@@ -295,7 +296,7 @@ class BatchLevel(Level):
         return strides if axis is None else strides[:axis] + strides[axis + 1 :]
 
     def is_contiguous(self, tensor: Tensor) -> bool:
-        """Whether each sample lies in memory in order."""
+        """Whether each sample is contiguous in memory."""
         expected = 1
         for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
             if size != 1 and stride != expected:

@@ -1,9 +1,9 @@
 """Reading and writing parts of tensors under vmap.
 
-`along`: gather gets the batch as one more dimension of all its tensors. `lists`: with
-index tensors that are the same for all samples the batch is a whole slice; where they differ, the
-number of the sample is one more index. `values`: results whose size depends on values are refused.
-`views`: slices, diagonals, strides.
+`along`: gather gets the batch as one more dimension of all its tensors. `lists`: if all samples
+share the index tensors, the batch is a whole slice; otherwise the number of the sample is one more
+index. `values`: results whose size depends on values are refused. `views`: slices, diagonals,
+strides.
 """
 
 from __future__ import annotations

@@ -21,10 +21,10 @@ Shape = Sequence[int]
 
 @record
 class BatchedIndexing:
-    """How indexing of one sample becomes indexing of all of them.
+    """The indexing of a batched tensor that indexes each of its samples.
 
-    `indices` index a tensor with the batch in front. The indexed part may have its dimensions in
-    another order than the batch followed by those of the sample: `order` is the permutation from
+    `indices` index a tensor with the batch in front. The indexed part may have another order of
+    dimensions than the batch followed by the sample's dimensions: `order` is the permutation from
     the latter to the former.
     """
 
@@ -55,7 +55,7 @@ class BatchedIndexing:
 def plan(
     what: str, batch: Batch, shape: Shape, indices: Indices, has: Sequence[bool]
 ) -> BatchedIndexing:
-    """Plan `self[indices]` of each sample; `shape` is that of one sample."""
+    """Plan `self[indices]` for each sample; `shape` is the shape of one sample."""
     indexing.check_index_dtypes(what, indices)
     found, batched = _integers(what, shape, indices, has)
     samples = [_one(i, h) for i, h in zip(found, batched, strict=True)]
@@ -64,7 +64,7 @@ def plan(
     total = len(lay.shape)
     if not any(batched):
         adjacent = not lay.dims or lay.dims[-1] - lay.dims[0] == len(lay.dims) - 1
-        # indices apart from one another come first, before the batch
+        # indices that are not adjacent come first, before the batch
         order = (
             range(total + 1)
             if adjacent

@@ -30,7 +30,7 @@ def nonzero(batch: Batch, self: Tensor) -> Tensor:
 
 
 def nonzero_static(batch: Batch, self: Tensor, size: int, fill_value: int) -> Tensor:
-    """The k-th nonzero element writes its number to place k; those too many, to one more place."""
+    """The k-th nonzero element writes its number to place k; excess ones to one extra place."""
     shape = self.shape[1:]
     truth = (self != 0).reshape((batch.size, math.prod(shape)))
     count = truth.shape[1]

@@ -14,7 +14,9 @@ Shape = Sequence[int]
 
 
 def placed(batch: Batch, grad_output: Tensor, input_sizes: Shape, *rest: Any) -> Tensor:
-    """select_backward, slice_backward, diagonal_backward: zeros of those sizes for each sample."""
+    """select_backward, slice_backward, diagonal_backward: zeros of the given sizes for each
+    sample.
+    """
     ndim = len(input_sizes)
     moved = [
         shift(batch.op.name, v, ndim) if a.name in ("dim", "dim1", "dim2") else v
@@ -38,14 +40,14 @@ def slice_inverse(
 def as_strided(
     batch: Batch, self: Tensor, size: Shape, stride: Shape, storage_offset: int | None
 ) -> Tensor:
-    """The samples lie one batch stride apart."""
+    """The view of each sample; samples are one batch stride apart in memory."""
     return self.as_strided((batch.size, *size), (self.stride()[0], *stride), storage_offset)
 
 
 def as_strided_scatter(
     batch: Batch, self: Tensor, src: Tensor, size: Shape, stride: Shape, storage_offset: int | None
 ) -> Tensor:
-    """As `as_strided`; a `self` that is the same for all samples is copied for each."""
+    """Like `as_strided`; a `self` that all samples share is copied for each."""
     if not batch.has[0]:
         if not self.is_contiguous() or self.storage_offset():
             raise ShapeError(

@@ -168,7 +168,7 @@ class FunctionNode(Node):
         self._context = context
         self._are_tensors = are_tensors  # of the arguments; tensors have an edge in `next`
         self._inputs: list[Any] = []  # kept if backward is derived from jvp
-        self._zeros: list[Any] = []  # of outputs: what makes an absent gradient, or None
+        self._zeros: list[Any] = []  # for each output: makes zeros for its gradient, or None
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ from adjoint.tensor.tensor import Tensor, make
 
 
 def run(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """Run `forward`, and record the derivatives of what it returns."""
+    """Run `forward`, and record the derivatives of its results."""
     context = FunctionContext()
     context.needs_input_grad = tuple(isinstance(a, Tensor) and a.edge is not None for a in args)
     forward.share_extras(args)
@@ -30,7 +30,7 @@ def run(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         output = function.run_forward(context, inputs.primals, keywords)
     several = isinstance(output, (tuple, list))
     returned = list(output) if several else [output]
-    outputs = results.settle(function.__name__, context, inputs, returned)
+    outputs = results.outputs_of(function.__name__, context, inputs, returned)
     if current().recording and any(context.needs_input_grad):
         _record(function, context, inputs, returned, outputs)
     if any(map(forward.is_dual, args)):
@@ -105,7 +105,7 @@ def make_node(
 
 
 def pull(node: FunctionNode, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
-    """The rule of function nodes: call the user's backward, and check what it returns."""
+    """The rule of function nodes: call the user's backward, and check its results."""
     function, context = node.function, node._context
     if context.materialize_grads:
         grads = [

@@ -56,7 +56,9 @@ def is_materialised(context: FunctionContext, output: Any) -> bool:
     return isinstance(output, Tensor) and wanted
 
 
-def settle(name: str, context: FunctionContext, inputs: Inputs, returned: list[Any]) -> list[Any]:
+def outputs_of(
+    name: str, context: FunctionContext, inputs: Inputs, returned: list[Any]
+) -> list[Any]:
     """The outputs of a call, with their history, from the results of `forward`; marks move
     along.
     """
@@ -65,7 +67,7 @@ def settle(name: str, context: FunctionContext, inputs: Inputs, returned: list[A
     settled: dict[int, Any] = {}
     for tensor in returned:
         if isinstance(tensor, Tensor) and id(tensor) not in settled:
-            settled[id(tensor)] = _settle(name, context, inputs, tensor)
+            settled[id(tensor)] = _output_of(name, context, inputs, tensor)
     context.dirty_tensors = tuple(settled.get(id(t), t) for t in context.dirty_tensors)
     context.non_differentiable = tuple(settled.get(id(t), t) for t in context.non_differentiable)
     return [settled.get(id(r), r) if isinstance(r, Tensor) else r for r in returned]
@@ -84,7 +86,7 @@ def _check_closed(name: str, returned: list[Any], recorded: bool) -> None:
             )
 
 
-def _settle(name: str, context: FunctionContext, inputs: Inputs, tensor: Tensor) -> Tensor:
+def _output_of(name: str, context: FunctionContext, inputs: Inputs, tensor: Tensor) -> Tensor:
     if is_among(tensor, context.dirty_tensors):
         return inputs.given(tensor)
     if inputs.has(tensor):

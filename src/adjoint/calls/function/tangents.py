@@ -118,7 +118,7 @@ def transposed_jvp(
         full: list[Any] = [None] * len(inputs)
         for place, tangent in zip(places, tangents, strict=True):
             full[place] = tangent
-        # a node has saved what `jvp` needs, since there is no `backward`
+        # a node has saved the tensors for `jvp`, since there is no `backward`
         with context.pushing() if context._node_reference is None else nullcontext():
             result = function.jvp(context, *full)
         return list(result) if isinstance(result, (tuple, list)) else [result]

@@ -1,7 +1,7 @@
 """Attention in terms of smaller operators.
 
 `scores` holds all scores at once, `products` PyTorch's names of scaled dot product attention,
-`sequences` those of packed sequences, `layers` whole layers.
+`sequences` its names for packed sequences, `layers` whole layers.
 """
 
 from adjoint.decompositions.attention.layers import (

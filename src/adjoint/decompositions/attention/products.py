@@ -1,7 +1,7 @@
 """PyTorch's names of scaled dot product attention, in terms of `_attention`.
 
-Tensors are (…, heads, sequence, features). Each name has its own results beside the output; all
-of them compute the same, in blocks. A causal mask starts in the upper left corner.
+Tensors are (…, heads, sequence, features). Besides the output each name has its own results; the
+computation is the same, in blocks. A causal mask starts in the upper left corner.
 """
 
 from __future__ import annotations
@@ -355,7 +355,7 @@ def overrideable(
     return_debug_mask: bool,
     scale: float | None,
 ) -> tuple[Any, ...]:
-    """As flash attention, with a bias; the seed and its offset apart."""
+    """Like flash attention, with a bias; seed and offset are separate results."""
     seed = new_seed(dropout_p)
     what = "_scaled_dot_product_fused_attention_overrideable"
     output, sums = forward(what, query, key, value, attn_bias, seed, dropout_p, is_causal, scale)

@@ -59,8 +59,8 @@ def attention_backward(
 ) -> tuple[Tensor, ...]:
     """V̄ = Pᵀ Ō,  S̄ = P ∘ (Ō Vᵀ - Σ P ∘ Ō Vᵀ),  Q̄ = scale S̄ K,  K̄ = scale S̄ᵀ Q,  bias: S̄.
 
-    Output and logsumexp belong to the operands, through which its derivatives go. So the weights
-    are computed again; native code sees that they are those of the forward.
+    Derivatives go through the operands, to which output and logsumexp belong, so the weights are
+    computed again; native code recognises them as the weights of the forward.
     """
     sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
     geometry.check_results(grad, output, logsumexp, sizes)
@@ -112,7 +112,7 @@ def scores_of(
 def weights_of(
     scores: Tensor, bias: Tensor | None, starts: Tensor | None, ends: Tensor | None
 ) -> Tensor:
-    """The softmax of scores; only where there is a mask may a query have no keys."""
+    """The softmax of scores; only with a mask may a query have no keys."""
     if bias is None and starts is None and ends is None:
         return ops._softmax(scores, -1, False)
     return ops._safe_softmax(scores, -1)
@@ -148,7 +148,7 @@ def coins_of(seed: Tensor, shape: Sequence[int], dropout_p: float) -> Tensor | N
 
 
 def mixed(x: Tensor) -> Tensor:
-    """Numbers of 32 bits, of which each bit depends on every bit of x."""
+    """32-bit numbers, each bit of which depends on every bit of x."""
     for _ in range(2):
         x = ((x ^ (x >> 16)) * geometry.MIXER) & BITS
     return x ^ (x >> 16)

@@ -1,9 +1,9 @@
 """PyTorch's attention of sequences: (batch, sequence, heads, features), or packed sequences.
 
-Sequences of several lengths lie one after the other, (total, heads, features); `cum_seq` holds
-where each starts, and where the last ends. Each query then has the keys of its own sequence, from
-`starts` to `ends`. A causal mask or a window that is fixed to the lower right corner lets the last
-query see the last key, one in the upper left corner the first query the first key.
+Sequences of different lengths are concatenated, (total, heads, features); `cum_seq` holds the start
+of each, and the end of the last. Each query then has the keys of its own sequence, from `starts` to
+`ends`. A causal mask or a window aligned with the lower right corner lets the last query see the
+last key; one aligned with the upper left corner, the first query the first key.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _repeated(what: str, tensors: list[Tensor]) -> list[Tensor]:
 
 
 def _back(output: Tensor, like: Tensor) -> Tensor:
-    """In the order of dimensions that a tensor has; heads that shared it are added up."""
+    """A gradient with the dimensions of `like`, summed over the heads that shared it."""
     turned = output.transpose(1, 2)
     if turned.shape[2] != like.shape[-2]:
         turned = turned.unflatten(2, (like.shape[-2], -1)).sum(3)
@@ -111,7 +111,7 @@ def _back(output: Tensor, like: Tensor) -> Tensor:
 def flash_bounds(
     rows: Sequences, is_causal: bool, left: int | None, right: int | None, used: Tensor | None
 ) -> Bounds:
-    """Those of flash attention, whose masks are fixed to the lower right corner."""
+    """The bounds of flash attention, whose masks are aligned with the lower right corner."""
     return rows.bounds(LOWER_RIGHT, left, 0 if is_causal else right, used)
 
 
@@ -225,7 +225,7 @@ def flash_sequences_backward(
 
 
 def efficient_bounds(rows: Sequences, kind: int, window: int | None, used: Tensor | None) -> Bounds:
-    """Those of efficient attention: `kind` names the corner of a causal mask."""
+    """The bounds of efficient attention: `kind` names the corner of a causal mask."""
     if kind not in (0, UPPER_LEFT, LOWER_RIGHT):
         raise ValueRangeError(
             f"_efficient_attention_forward(custom_mask_type={kind}): 0 is no mask, 1 a causal one "
@@ -307,7 +307,7 @@ def efficient_sequences_backward(
     window_size: int | None,
     shared_storage_dqdkdv: bool,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of query, key and value, and that of the bias if it is wanted."""
+    """The gradients of query, key, value, and of the bias if it is wanted."""
     what = "_efficient_attention_backward"
     q, k, v, g, o = _heads_first(what, query, key, value, grad_out_, output)
     rows = Sequences(q.shape[2], k.shape[2], cu_seqlens_q, cu_seqlens_k)

@@ -109,7 +109,7 @@ def _totals(
     scales: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """The sums over bags, as the product of a sparse matrix and the weight. Its last row is for
-    what is left out, which may hold NaN.
+    ignored indices, whose rows may hold NaN.
     """
     size = offsets.shape[0]
     each = weight.new_ones(indices.shape) if scales is None else scales.to(weight.dtype)
@@ -164,7 +164,7 @@ def embedding_bag_dense_backward(
 def _of_each(
     grad: Tensor, offset2bag: Tensor, bag_size: Tensor, mode: int, per_sample_weights: Tensor | None
 ) -> Tensor:
-    """The gradient of the row of each index, from those of bags."""
+    """The gradient of the row of each index, from the gradients of bags."""
     if mode == MEAN:
         grad = grad / bag_size.clamp_min(1).unsqueeze(-1).to(grad.dtype)
     # an index after an included last offset is in no bag
@@ -188,7 +188,7 @@ def embedding_bag_sparse_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int,
 ) -> Tensor:
-    """The same of sums and means, as a COO tensor."""
+    """The gradient of sums and means, as a COO tensor."""
     if mode == MAXIMUM:
         raise ArgumentError("embedding_bag(sparse=True): mode max has dense gradients alone.")
     if offset2bag.shape[0] != indices.shape[0]:
@@ -213,7 +213,7 @@ def embedding_bag_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int,
 ) -> Tensor:
-    """As above; the bags are found from the offsets where they are not given."""
+    """The gradient, dense or sparse; the bags are found from the offsets if they are not given."""
     if sparse:
         return ops._embedding_bag_sparse_backward(
             grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode,

@@ -20,7 +20,7 @@ SMALLEST_NORM = 1e-7  # added to norms that divide, as in PyTorch
 
 
 def checked(indices: Tensor, count: int) -> Tensor:
-    """Indices of which negative ones are out of range, and do not count from the end.
+    """The indices, where negative ones are out of range and do not count from the end.
 
     They are int64: uint8 would be a mask.
     """
@@ -92,7 +92,7 @@ def embedding_backward(
 def embedding_sparse_backward(
     grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Tensor:
-    """The gradient of each index, as a row of a COO tensor; those of the padding are left out."""
+    """The gradient of each index, as a row of a COO tensor; rows of the padding are left out."""
     if grad.home is not None or indices.home is not None:
         given = grad, indices, num_weights, padding_idx, scale_grad_by_freq
         return ops.embedding_dense_backward(*given)

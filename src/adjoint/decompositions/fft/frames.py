@@ -107,7 +107,7 @@ def stft(
     return_complex: bool | None,
     align_to_window: bool | None,
 ) -> Tensor:
-    """fft of window · piece, for pieces `hop_length` apart: frequencies × pieces."""
+    """fft of window · piece, for pieces at distances `hop_length`: frequencies × pieces."""
     is_complex = self.is_complex() or (window is not None and window.is_complex())
     if return_complex is None and not is_complex:
         raise ArgumentError("stft() of real numbers needs return_complex=True (or False)")
@@ -120,7 +120,7 @@ def stft(
     hop, length = _hop_and_length("stft", n_fft, hop_length, win_length)
     if n_fft > self.shape[-1]:
         raise ShapeError(f"stft(n_fft={n_fft}): the signal has only {self.shape[-1]} points.")
-    if align_to_window:  # the first window, not the zeros beside it, starts with the signal
+    if align_to_window:  # the first window starts with the signal, not the zeros before it
         self = _between_zeros(self, length, n_fft)
     weights = _window("stft", window, length, n_fft, self)
     pieces = self.unfold(self.ndim - 1, n_fft, hop) * weights

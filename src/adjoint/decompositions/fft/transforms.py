@@ -175,7 +175,9 @@ def ihfftn(self: Tensor, s: Sizes, dim: Sizes, norm: str | None, what: str = "ih
 
 
 def _real_size(what: str, self: Tensor, dims: Sequence[int], sizes: list[int], s: Sizes) -> int:
-    """The size of the real side along the last dimension; sizes[-1] becomes that of the half."""
+    """The size of the real side along the last dimension; sizes[-1] becomes the size of the
+    half.
+    """
     _needs_one(what, dims)
     given = None if s is None or s[-1] == -1 else s[-1]
     size = 2 * (self.shape[dims[-1]] - 1) if given is None else given
@@ -186,7 +188,7 @@ def _real_size(what: str, self: Tensor, dims: Sequence[int], sizes: list[int], s
 
 
 def irfft(self: Tensor, n: int | None, dim: int, norm: str | None) -> Tensor:
-    """ifft of a spectrum of which half is given; the result is real."""
+    """ifft of a spectrum given by one half; the result is real."""
     dim = _one("irfft", self, dim)
     return irfftn(self, None if n is None else (n,), (dim,), norm, what="irfft")
 
@@ -201,7 +203,7 @@ def irfftn(self: Tensor, s: Sizes, dim: Sizes, norm: str | None, what: str = "ir
 
 
 def hfft(self: Tensor, n: int | None, dim: int, norm: str | None) -> Tensor:
-    """fft of a Hermitian signal of which half is given; the result is real."""
+    """fft of a Hermitian signal given by one half; the result is real."""
     dim = _one("hfft", self, dim)
     return hfftn(self, None if n is None else (n,), (dim,), norm, what="hfft")
 

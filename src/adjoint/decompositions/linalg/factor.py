@@ -23,7 +23,7 @@ def _rows_as_matrix(order: Tensor, dtype: Any) -> Tensor:
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool, unpack_pivots: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """P, L and U from the packed factors; empty tensors for what is not asked for."""
+    """P, L and U from the packed factors; empty tensors for factors not wanted."""
     check_matrix("lu_unpack(LU, pivots)", LU_data.shape)
     if unpack_pivots:
         check_pivots("lu_unpack(LU, pivots)", tuple(LU_data.shape), tuple(LU_pivots.shape))

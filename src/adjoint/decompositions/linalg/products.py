@@ -61,7 +61,9 @@ def vander_flipped(x: Tensor, N: int | None, increasing: bool) -> Tensor:
 
 
 def cdist_any(x1: Tensor, x2: Tensor, p: float, compute_mode: Any) -> Tensor:
-    """By products of matrices, unless points coincide and p = 2: that is a kink of the norm."""
+    """cdist by products of matrices, unless points coincide and p = 2: that is a kink of the
+    norm.
+    """
     found = ops._cdist_forward(x1, x2, p, None)
     if p != 2 or not meets_kink(found):
         return found
@@ -106,7 +108,7 @@ def euclidean_dist_backward(factor: Tensor, x1: Tensor, x2: Tensor, cdist: Tenso
     quick = weights.sum((-1,), True) * x - weights.matmul(y)
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     careful = ops._directed(factor.unsqueeze(-1), difference, cdist.unsqueeze(-1)).sum((-2,))
-    return ops._mostly(_are_apart(cdist, size).all(-1, True), quick, careful)
+    return ops._mostly(_are_distinct(cdist, size).all(-1, True), quick, careful)
 
 
 def euclidean_dist_along(tangent: Tensor, x1: Tensor, x2: Tensor, cdist: Tensor) -> Tensor:
@@ -118,7 +120,7 @@ def euclidean_dist_along(tangent: Tensor, x1: Tensor, x2: Tensor, cdist: Tensor)
     quick = ops._directed(own - tangent.matmul(y.mT), size, cdist)
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     careful = ops._directed(tangent.unsqueeze(-2), difference, cdist.unsqueeze(-1)).sum((-1,))
-    return ops._mostly(_are_apart(cdist, size), quick, careful)
+    return ops._mostly(_are_distinct(cdist, size), quick, careful)
 
 
 def _counted_from_the_middle(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -136,8 +138,8 @@ def _counted_from_the_middle(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor, Te
 _APART = {dtypes.float32: 2.0**-6, dtypes.float64: 2.0**-12}
 
 
-def _are_apart(distances: Tensor, size: Tensor) -> Tensor:
-    """Which distances are 0, or not small beside the largest coordinate."""
+def _are_distinct(distances: Tensor, size: Tensor) -> Tensor:
+    """Which distances are 0, or not small compared with the largest coordinate."""
     return (distances < size * _APART[distances.dtype]).logical_not() | (distances == 0)
 
 

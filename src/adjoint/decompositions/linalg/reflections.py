@@ -13,7 +13,7 @@ Tensor = Any
 
 
 def _vector(packed: Tensor, i: int) -> Tensor:
-    """vᵢ as a column: zeros, a one at i, then what lies below the diagonal of column i."""
+    """vᵢ as a column: zeros, a one at i, then the elements below the diagonal of column i."""
     rows = packed.shape[-2]
     below = packed.narrow(-1, i, 1).narrow(-2, i + 1, rows - i - 1)
     top = ops.zeros((*packed.shape[:-2], i, 1), dtype=packed.dtype)

@@ -21,7 +21,7 @@ def reduced(what: str, losses: Tensor, reduction: int) -> Tensor:
 
 
 def spread(what: str, grad_output: Tensor, reduction: int, *operands: Tensor) -> Tensor:
-    """The gradient of each loss, from that of the mean or the sum; it broadcasts."""
+    """The gradient of each loss, from the gradient of the mean or the sum; it broadcasts."""
     loss.check_reduction(what, reduction)
     if reduction != loss.MEAN:
         return grad_output

@@ -1,10 +1,10 @@
 """Connectionist temporal classification: the probability of a text, whatever its alignment.
 
 Graves et al. 2006, §4.1. A text is read with blanks between its letters and around them; α(s) is
-the logarithm of the probability to be at place s of it after t steps. From one step to the next
-one stays, goes one on, or two where that skips a blank between different letters. Everything is
-differentiated as it stands, so that derivatives are those of the function: PyTorch's gradient is
-that for log_probs which come out of log_softmax.
+the logarithm of the probability to be at place s of it after t steps. Each step stays at its place,
+moves on by one, or by two to skip a blank between different letters. The recursion itself is
+differentiated, so derivatives are exact; PyTorch's gradient assumes log_probs that come from
+log_softmax.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _moved(alpha: Tensor, places: int) -> Tensor:
 
 
 def _alphas(emitted: Tensor, text: Tensor, inputs: Tensor, blank: int) -> list[Tensor]:
-    """α after each step; that of a sample stays after its last one."""
+    """α after each step; a sample's α does not change after its last step."""
     steps, _, size = emitted.shape
     can_skip = _moved(text.to(emitted.dtype), 2) != text
     blocked = ~(can_skip & (text != blank))
@@ -148,7 +148,7 @@ def _gradient(
     losses: Tensor,
     blank: int,
 ) -> Tensor:
-    """-P(letter k at step t | text), Graves et al. 2006, eq. 15; 0 where there is no way at all."""
+    """-P(letter k at step t | text), Graves et al. 2006, eq. 15; 0 if no alignment is possible."""
     steps, count, _ = log_probs.shape
     if steps == 0 or count == 0:
         return log_probs.new_zeros(log_probs.shape)
@@ -218,7 +218,9 @@ def ctc_loss_of_tensors(
     blank: int,
     zero_infinity: bool,
 ) -> tuple[Tensor, Tensor]:
-    """As above; inside a transform the lengths are not known, and their limits are taken."""
+    """ctc_loss with lengths in tensors; inside a transform they are unknown, and their limits are
+    used.
+    """
     try:
         known = [[int(n) for n in lengths.tolist()] for lengths in (input_lengths, target_lengths)]
     except AdjointError:
@@ -287,7 +289,7 @@ def reduced_ctc_loss_of_tensors(
     reduction: int,
     zero_infinity: bool,
 ) -> Tensor:
-    """As above, with lengths in tensors."""
+    """The reduced ctc_loss, with lengths in tensors."""
     lone = log_probs.ndim == 2
     probs = log_probs.unsqueeze(1) if lone else log_probs
     inputs, lengths = input_lengths.reshape(-1), target_lengths.reshape(-1)

@@ -107,7 +107,7 @@ def binary_cross_entropy_elements(self: Tensor, target: Tensor) -> Tensor:
 
 
 def binary_cross_entropy_slope(self: Tensor, target: Tensor) -> Tensor:
-    """(p - t) / (p (1 - p)), of which the largest number is the bound."""
+    """(p - t) / (p (1 - p)), bounded by the largest number."""
     low, high = self <= SMALLEST_CHANCE, self == 1
     hit, miss = self.masked_fill(low, 1), (1 - self).masked_fill(high, 1)
     most = finfo(self.dtype).max

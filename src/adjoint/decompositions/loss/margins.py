@@ -1,6 +1,6 @@
-"""Losses that want a margin between scores or distances, and are 0 where there is one.
+"""Losses that require a margin between scores or distances, and are 0 if there is one.
 
-At the margin itself the gradient is that of the 0.
+At the margin itself the gradient is 0.
 """
 
 from __future__ import annotations
@@ -152,7 +152,9 @@ def multilabel_soft_margin_loss(
 
 
 def _labels(self: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Which entries of the target count, those before its first -1; and which classes they name."""
+    """Which entries of the target count (the ones before its first -1), and the classes they
+    name.
+    """
     _check_scores("multilabel_margin_loss", self)
     indexing.check_integers("multilabel_margin_loss", target)
     loss.check_same_shape("multilabel_margin_loss", self, target)

@@ -29,7 +29,7 @@ Tensor = Any
 
 
 def _dims(ndim: int) -> Shape:
-    """All but that of the channels."""
+    """All dimensions except the channels."""
     return (0, *range(2, ndim))
 
 
@@ -228,7 +228,7 @@ def no_training(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """By the running statistics."""
+    """Normalise by the running statistics."""
     return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
@@ -261,7 +261,7 @@ def with_reserve(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """native_batch_norm, and what cuDNN keeps."""
+    """native_batch_norm, with the reserve that cuDNN keeps."""
     running = (running_mean, running_var)
     return *native_batch_norm(input, weight, bias, *running, training, momentum, eps), _reserve()
 
@@ -291,7 +291,7 @@ def no_update(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """By the running statistics."""
+    """Normalise by the running statistics."""
     results = native_batch_norm(
         input, weight, bias, running_mean, running_var, False, momentum, eps
     )
@@ -349,7 +349,9 @@ def batch_norm_backward(
     output_mask: Sequence[bool],
     reserve: Tensor,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """As above; `save_var` is 1/σ, as `_batch_norm_with_update` gives it."""
+    """The gradients of batch normalisation; `save_var` is 1/σ, as `_batch_norm_with_update` gives
+    it.
+    """
     return native_batch_norm_backward(
         grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps,
         output_mask,
@@ -379,7 +381,7 @@ def instance_norm(
     if running_mean is None or running_var is None:
         result = native_batch_norm(each, w, b, None, None, use_input_stats, momentum, eps)[0]
         return result.reshape(input.shape)
-    # Running statistics of another dtype keep it, and are computed in that of the input.
+    # Running statistics keep their dtype, and are computed in the dtype of the input.
     kind = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
     old = [t.to(kind).repeat((count,)) for t in (running_mean, running_var)]
     result, _, _, mean, variance = batch_norm_functional(

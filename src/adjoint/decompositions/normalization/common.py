@@ -32,7 +32,8 @@ def moments(x: Tensor, dims: Shape) -> tuple[Tensor, Tensor, Tensor]:
 def inverse_deviation(centered: Tensor, square: Tensor, dims: Shape, eps: float) -> Tensor:
     """1/√(square + eps), where `square` is mean(centered²).
 
-    Where that overflows, or underflows beside an eps that is as small, by numbers of the size of 1.
+    Where the square overflows, or underflows while eps is as small, the input is scaled to the size
+    of 1 first.
     """
     quick = (square + eps).rsqrt()
     if centered.is_complex() or not centered.numel():
@@ -59,7 +60,7 @@ def attached(input: Tensor, dims: Shape, mean: Tensor, rstd: Tensor) -> tuple[Te
 def moving(even: Tensor, scale: Tensor, dims: Shape) -> tuple[Tensor, Tensor]:
     """x r₀ and r₀ with the derivatives of x r and r, where r is 1/√(mean(x²) + eps).
 
-    r = r₀ (1 + mean((x r₀)²) - mean((x r₀)²)₀)^-½, of which only r₀ may be large or small.
+    r = r₀ (1 + mean((x r₀)²) - mean((x r₀)²)₀)^-½, where only r₀ may be large or small.
     """
     square = (even * even).mean(dims, True)
     growth = (1 + (square - square.detach())).rsqrt()
@@ -72,7 +73,7 @@ def with_slope_of(value: Tensor, smooth: Tensor) -> Tensor:
 
 
 def returned(h: Tensor, normal: Tensor, rstd: Tensor, dims: Shape) -> Tensor:
-    """The gradient of x from that of x̂: r (h - mean(h) - x̂ mean(h x̂))."""
+    """The gradient of x from h, the gradient of x̂: r (h - mean(h) - x̂ mean(h x̂))."""
     return (h - h.mean(dims, True) - normal * (h * normal).mean(dims, True)) * rstd
 
 

@@ -77,7 +77,7 @@ def native_group_norm(
     group: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """As above, with the mean and 1/σ of each group; they have derivatives, too."""
+    """group_norm, with the mean and 1/σ of each group; they have derivatives, too."""
     kind = _check("native_group_norm", input, weight, bias)
     rows = _grouped("native_group_norm", input, N, C, HxW, group)
     mean, centered, variance = moments(rows, (2,))

@@ -67,7 +67,7 @@ def layer_norm_backward(
     rstd: Tensor,
     weight: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """That of the input, Σ ḡ x̂ and Σ ḡ."""
+    """The gradient of the input, Σ ḡ x̂ and Σ ḡ."""
     leading = normalization.leading_dims(input.ndim, normalized_shape)
     kind = (input if weight is None else weight).dtype
     given = (input, normalized_shape, mean, rstd)
@@ -138,7 +138,7 @@ def rms_norm_input_backward(
 def rms_norm_backward(
     grad_out: Tensor, input: Tensor, normalized_shape: Shape, rstd: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """That, and Σ ḡ x̂."""
+    """The gradient of the input, and Σ ḡ x̂."""
     of_input, normal = _rms_norm_backward(grad_out, input, normalized_shape, rstd, weight)
     leading = normalization.leading_dims(input.ndim, normalized_shape)
     of_weight = total(wide(grad_out) * normal.conj(), leading)

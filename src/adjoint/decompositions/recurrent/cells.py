@@ -50,7 +50,7 @@ def fused_lstm_cell_backward(
     grad_hy: Tensor | None, grad_cy: Tensor | None, cx: Tensor, cy: Tensor, workspace: Tensor,
     has_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-    """Those of input_gates, hidden_gates, cx and the two biases."""
+    """The gradients of input_gates, hidden_gates, cx and the two biases."""
     gates_bar, earlier, bias_bar = fused_lstm_cell_backward_impl(
         grad_hy, grad_cy, cx, cy, workspace, has_bias
     )
@@ -62,7 +62,7 @@ def differentiable_lstm_cell_backward(
     grad_hy: Tensor | None, grad_cy: Tensor | None, input_gates: Tensor, hidden_gates: Tensor,
     input_bias: Tensor | None, hidden_bias: Tensor | None, cx: Tensor, cy: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-    """As above, from what goes into the gates."""
+    """The gradients of an LSTM cell, computed from the inputs of its gates."""
     gates = _added(input_gates, input_bias) + _added(hidden_gates, hidden_bias)
     workspace = lstm_step(gates, cx)[2]
     return fused_lstm_cell_backward(grad_hy, grad_cy, cx, cy, workspace, input_bias is not None)
@@ -96,7 +96,7 @@ def differentiable_gru_cell_backward(
     grad_hy: Tensor, input_gates: Tensor, hidden_gates: Tensor, hx: Tensor,
     input_bias: Tensor | None, hidden_bias: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]:  # fmt: skip
-    """As above, from what goes into the gates."""
+    """The gradients of a GRU cell, computed from the inputs of its gates."""
     units, inner = hx.shape[1], _added(hidden_gates, hidden_bias)
     _, r, z, n = gru_step(_added(input_gates, input_bias), inner, hx)
     workspace = ops.cat([r, z, n, hx, inner.narrow(-1, 2 * units, units)], -1)

@@ -1,7 +1,7 @@
 """Recurrent layers as loops over time: one `scan` where programs are traced.
 
-Backward, a scan the other way round gives the gradients of the gates, step by step; those of the
-weights are one product over all steps.
+In the backward, a scan in reverse gives the gradients of the gates, step by step; the gradients of
+the weights are one product over all steps.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _given(*grads: Tensor | None) -> tuple[Flat, tuple[bool, ...]]:
 
 
 def _taken(values: Flat, there: tuple[bool, ...]) -> list[Tensor | None]:
-    """The first values of a list in their places, with None for those that are not there."""
+    """The values of a list put in the places marked in `there`, None in the others."""
     rest = iter(values)
     return [next(rest) if is_there else None for is_there in there]
 

@@ -1,7 +1,7 @@
 """Recurrent layers inside an autocast, which gives the products a lower precision than the states.
 
-PyTorch's GRU and its cells add such products to the state, so that the state keeps its dtype; its
-LSTM and its plain layers, whose steps are one operator there, run in the dtype of the products.
+PyTorch's GRU and its cells add these products to the state, which keeps its dtype; its LSTM and its
+plain layers, whose steps are one operator in PyTorch, run in the dtype of the products.
 """
 
 from __future__ import annotations

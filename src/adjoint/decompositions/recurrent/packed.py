@@ -1,4 +1,4 @@
-"""Packed sequences: those of a batch step by step, without their padding.
+"""Packed sequences: a batch of sequences step by step, without padding.
 
 Row `offsets[t] + b` of packed data is step t of sequence b, for b < batch_sizes[t].
 """
@@ -93,7 +93,7 @@ def _filled(data: Tensor, batch_sizes: Tensor, sizes: list[int], value: Any) -> 
 
 
 def _longer(steps: Tensor, total: int, value: Any) -> Tensor:
-    """With more steps, of one value."""
+    """A tensor extended to `total` steps with one value."""
     if total == steps.shape[0]:
         return steps
     more = steps.new_full((total - steps.shape[0], *steps.shape[1:]), value)

@@ -127,7 +127,7 @@ def run(
 ) -> tuple[Trail, tuple[Tensor, ...]]:  # fmt: skip
     """The hidden states of the last layer, and the last states of all layers and directions.
 
-    `factors` are what inputs of layers after the first are multiplied by, in the place of dropout.
+    `factors` multiply the inputs of layers after the first, in place of dropout.
     """
     check(stack, input, states, params)
     x, last = input, []
@@ -156,7 +156,7 @@ def run_input(
     stack: Stack, input: Tensor, states: Sequence[Tensor], params: Sequence[Tensor],
     batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Of sequences of one length."""
+    """Run a stack on sequences of one length."""
     swap = batch_first and input.ndim == 3
     steps = input.transpose(0, 1) if swap else input
     _, (output, *last) = run(stack, steps, states, params, None)
@@ -167,7 +167,7 @@ def run_data(
     stack: Stack, data: Tensor, batch_sizes: Tensor, states: Sequence[Tensor],
     params: Sequence[Tensor],
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Of packed sequences."""
+    """Run a stack on packed sequences."""
     if data.ndim != 2 or batch_sizes.ndim != 1 or not batch_sizes.shape[0] or not data.shape[0]:
         raise ShapeError(
             f"{stack.kind}: packed data needs rows of features and batch_sizes, got "
@@ -216,7 +216,7 @@ def lstm_data(
     data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor],
     has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """As above, packed."""
+    """The layers on packed sequences."""
     stack = _lstm(hx, has_biases, num_layers, dropout, train, bidirectional)
     return run_data(stack, data, batch_sizes, hx, params)
 
@@ -234,7 +234,7 @@ def gru_data(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """As above, packed."""
+    """The layers on packed sequences."""
     stack = Stack("gru", has_biases, num_layers, dropout, train, 1 + bidirectional)
     return run_data(stack, data, batch_sizes, [hx], params)
 
@@ -252,7 +252,7 @@ def rnn_tanh_data(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """As above, packed."""
+    """The layers on packed sequences."""
     stack = Stack("rnn_tanh", has_biases, num_layers, dropout, train, 1 + bidirectional)
     return run_data(stack, data, batch_sizes, [hx], params)
 
@@ -270,6 +270,6 @@ def rnn_relu_data(
     data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: bool,
     num_layers: int, dropout: float, train: bool, bidirectional: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """As above, packed."""
+    """The layers on packed sequences."""
     stack = Stack("rnn_relu", has_biases, num_layers, dropout, train, 1 + bidirectional)
     return run_data(stack, data, batch_sizes, [hx], params)

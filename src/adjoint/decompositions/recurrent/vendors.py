@@ -48,7 +48,7 @@ def _sides(stack: Stack, grad: Tensor | None) -> list[Tensor | None]:
 def _with_last(
     grad: Tensor | None, last: Tensor | None, number: int, like: Tensor, reverse: bool
 ) -> Tensor | None:
-    """The gradient of all steps, with that of the state after the last one."""
+    """The gradient of all steps, with the gradient of the last state added."""
     if last is None:
         return grad
     zeros = ops.zeros_like(like) if grad is None else grad
@@ -139,7 +139,7 @@ def _steps(input: Tensor, batch_first: bool, sizes: Tensor | None, count: int) -
 
 
 def _given(output: Tensor, batch_first: bool, sizes: Tensor | None, rows: int) -> Tensor:
-    """In the layout of the input."""
+    """The output in the layout of the input."""
     if sizes is not None:
         return packed(output, sizes, rows)
     return output.transpose(0, 1) if batch_first else output
@@ -254,7 +254,7 @@ def _in_order(tensor: Tensor, reverse: bool) -> Tensor:
 def _single(
     mode: int, weights: Sequence[Tensor], hx: Tensor, cx: Tensor, has_biases: bool
 ) -> tuple[Stack, list[Tensor], list[Tensor]]:
-    """One layer: what it is, its parameters and its states."""
+    """One layer: its description, its parameters and its states."""
     stack = _stack(mode, 4 if has_biases else 2, 1, 0.0, False, False, False)
     shape = (1, *hx.shape[-2:])
     states = [s.reshape(shape) for s in ((hx, cx) if stack.kind == "lstm" else (hx,))]

@@ -2,7 +2,7 @@
 
 The weights along each dimension are polynomials of the place between its neighbours, so every
 derivative in the grid follows, of any order, in both modes. At the kinks, where a place meets an
-element or the border, the choices are those of `kernels/resampling/grids.py`.
+element or the border, the choices agree with `kernels/resampling/grids.py`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Tap:
     """One neighbour of every place, along one dimension."""
 
     index: Tensor  # inside the input, also where the tap is not used
-    used: Tensor | None  # whether the tap lies inside; None where all do
+    used: Tensor | None  # whether the tap is inside; None if all are
     weight: Tensor
     slope: Tensor  # the derivative of the weight by the coordinate of the grid
 
@@ -176,7 +176,7 @@ def _product(factors: Sequence[Tensor]) -> Tensor:
 
 
 def _masked(taps: Sequence[Tap], values: Tensor) -> Tensor:
-    """Values of a tap, (batch, channels, places), where it lies inside; 0 elsewhere."""
+    """Values of a tap, (batch, channels, places); 0 where the tap is outside."""
     masks = [tap.used for tap in taps if tap.used is not None]
     if not masks:
         return values
@@ -256,7 +256,7 @@ def _cubic(
 def _brought_back(
     place: Tensor, slopes: Tensor, size: int, padding: int, align_corners: bool
 ) -> tuple[Tensor, Tensor]:
-    """Places inside, and the derivatives by what they were."""
+    """The places brought back inside, and their derivatives in the given places."""
     if padding == REFLECTION:
         low, span = (0.0, size - 1) if align_corners else (-0.5, size)
         if span == 0:

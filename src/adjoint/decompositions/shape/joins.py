@@ -1,4 +1,4 @@
-"""Cutting tensors apart and joining them, out of `slice`, `split_with_sizes` and `cat`."""
+"""Splitting and joining tensors, in terms of `slice`, `split_with_sizes` and `cat`."""
 
 from __future__ import annotations
 

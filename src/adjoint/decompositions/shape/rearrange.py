@@ -93,7 +93,7 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def sum_to_size(self: Tensor, size: Shape) -> Tensor:
-    """Sum over what broadcasting from `size` would have repeated."""
+    """Sum over the dimensions that broadcasting from `size` would have repeated."""
     shape = tuple(self.shape)
     if not size:
         return self.sum()  # also of a scalar: a bool becomes an integer, as in PyTorch

@@ -1,4 +1,4 @@
-"""Operators on sparse tensors: what happens to the pattern, and to the values."""
+"""Operators on sparse tensors: what they do to the pattern and to the values."""
 
 from adjoint.decompositions.sparse.elements import (
     add,

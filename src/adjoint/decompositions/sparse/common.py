@@ -87,7 +87,7 @@ def at(dense: Tensor, pattern: Pattern) -> Tensor:
 
 
 def coalesced(tensor: Tensor) -> Tensor:
-    """The same tensor, each element stored once."""
+    """The tensor with each element stored once."""
     if tensor.companion.is_coalesced or not tensor.companion.is_coo:
         return tensor
     pattern, places = patterns.coalesced(tensor.companion)
@@ -95,7 +95,7 @@ def coalesced(tensor: Tensor) -> Tensor:
 
 
 def converted(tensor: Tensor, layout: Any, blocksize: tuple[int, int] = (1, 1)) -> Tensor:
-    """The same tensor in another layout."""
+    """The tensor in another layout."""
     pattern, places = patterns.converted(tensor.companion, layout, blocksize)
     return rebuilt(pattern, entries(tensor), places)
 
@@ -115,5 +115,5 @@ def check_same_shape(what: str, one: Tensor, other: Tensor) -> None:
 
 
 def densely(tensor: Any) -> Any:
-    """A sparse tensor as a dense one, anything else as it is."""
+    """A sparse tensor as a dense one, other values unchanged."""
     return ops._to_dense(tensor) if is_sparse(tensor) else tensor

@@ -25,7 +25,7 @@ Tensor = Any
 
 
 def add(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
-    """Of two sparse tensors a sparse one, of a sparse and a dense one a dense one."""
+    """The sum: sparse for two sparse tensors, dense for a sparse and a dense one."""
     if not (is_sparse(self) and is_sparse(other)):
         return ops.add(densely(self), densely(other), alpha=alpha)
     check_same_shape("add", self, other)
@@ -40,7 +40,7 @@ def add(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
 
 
 def sub(self: Tensor, other: Tensor, alpha: Any) -> Tensor:
-    """As add, with the sign of alpha turned."""
+    """add with the opposite sign of alpha."""
     return add(self, other, -alpha)
 
 
@@ -54,13 +54,13 @@ def mul(self: Tensor, other: Tensor) -> Tensor:
 
 
 def div(self: Tensor, other: Tensor) -> Tensor:
-    """Stored elements divided by those of a number or a dense tensor."""
+    """Stored elements divided by a number, or by the elements of a dense tensor."""
     _check_dividend("div", self, other)
     return _scaled("div", self, other, ops.div)
 
 
 def div_mode(self: Tensor, other: Tensor, rounding_mode: str | None) -> Tensor:
-    """The same, rounded."""
+    """div, rounded."""
     _check_dividend("div", self, other)
     whole = self if rounding_mode is None else coalesced(self)
     return _scaled("div", whole, other, lambda a, b: ops.div(a, b, rounding_mode=rounding_mode))
@@ -74,7 +74,7 @@ def _check_dividend(what: str, self: Tensor, other: Tensor) -> None:
 
 
 def _scaled(what: str, sparse: Tensor, dense: Tensor, scale: Any) -> Tensor:
-    """Stored elements with those of a dense tensor at the same places."""
+    """Stored elements combined by `scale` with a dense tensor's elements at the same places."""
     pattern = sparse.companion
     if dense.ndim == 0:
         return assemble(pattern, scale(sparse.stored, dense))

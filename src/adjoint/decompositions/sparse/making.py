@@ -1,4 +1,4 @@
-"""Making sparse tensors, taking them apart, and their way to other layouts and back."""
+"""Making sparse tensors, reading their parts, and converting them to other layouts and back."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def coo_unsafe(
     pin_memory: bool | None,
     is_coalesced: bool | None,
 ) -> Tensor:
-    """The same; the numbers of dimensions follow from indices and values."""
+    """A COO tensor whose numbers of dimensions follow from indices and values."""
     return coo_tensor("sparse_coo_tensor", indices, values, size, dtype, is_coalesced)
 
 
@@ -114,7 +114,9 @@ def compressed(
 
 
 def _own(values: Tensor, dtype: DType | None) -> Tensor:
-    """The values on the same memory, as a tensor that is no leaf: the sparse tensor is none."""
+    """The values on the same memory, as a tensor that is no leaf, since the sparse tensor is
+    none.
+    """
     values = values if dtype is None else values.to(dtype)
     return values.view_as(values) if values.requires_grad else values
 
@@ -194,7 +196,7 @@ def coalesce(self: Tensor) -> Tensor:
 
 
 def to_dense(self: Tensor, dtype: DType | None, masked_grad: bool | None) -> Tensor:
-    """All elements, the gradient of which reaches those that are stored."""
+    """The dense tensor of all elements; its gradient reaches the stored ones."""
     self = self if dtype is None else self.to(dtype)
     if not is_sparse(self):
         return self

@@ -23,7 +23,7 @@ Tensor = Any
 
 
 def t(self: Tensor) -> Tensor:
-    """The transposed matrix; a vector as it is."""
+    """The transposed matrix; a vector unchanged."""
     if self.ndim > 2:
         raise ShapeError(f"t: takes a matrix, got {show(self.shape)}; use transpose")
     return transpose(self, 0, 1) if self.ndim == 2 else self

@@ -153,7 +153,7 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Tens
 
 
 def sparse_addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """The same with a sparse first matrix."""
+    """addmm with a sparse first matrix."""
     pattern_of("_sparse_addmm", mat1)
     return addmm(self, mat1, mat2, beta, alpha)
 
@@ -250,7 +250,7 @@ def mm_reduce_backward(
     arg_out: Tensor,
     output_mask: list[bool],
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The gradients of the first result in both matrices, that of the sparse one on its pattern."""
+    """The gradients of the first result in both matrices; the sparse one's has its pattern."""
     pattern = pattern_of("_sparse_mm_reduce_impl_backward", self)
     rows, columns = (index(i) for i in pattern.coordinates)
     if reduce in ("sum", "mean"):
@@ -296,7 +296,7 @@ def solve(A: Tensor, B: Tensor, left: bool) -> Tensor:
 
 
 def dense_solve(rows: Tensor, columns: Tensor, values: Tensor, right: Tensor) -> Tensor:
-    """The same by a dense matrix."""
+    """Solve a sparse system by a dense matrix."""
     size = right.shape[0]
     matrix = ops._index_backward(values, (size, size), [rows, columns])
     return ops.linalg_solve(matrix, right)

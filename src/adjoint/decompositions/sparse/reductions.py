@@ -76,7 +76,7 @@ def sparse_sum(self: Tensor) -> Tensor:
 
 
 def sparse_sum_dtype(self: Tensor, dtype: DType) -> Tensor:
-    """The same, in a dtype."""
+    """sparse_sum in a dtype."""
     pattern_of("sparse.sum", self)
     return total(self, dtype)
 
@@ -88,7 +88,7 @@ def sparse_sum_dim(self: Tensor, dim: tuple[int, ...]) -> Tensor:
 
 
 def sparse_sum_dim_dtype(self: Tensor, dim: tuple[int, ...], dtype: DType) -> Tensor:
-    """The same, in a dtype."""
+    """sparse_sum along dimensions in a dtype."""
     pattern_of("sparse.sum", self)
     return sum_dims(self, dim, False, dtype)
 
@@ -107,12 +107,12 @@ def log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
 
 
 def softmax_int(self: Tensor, dim: int, dtype: DType | None) -> Tensor:
-    """The same, in a dtype."""
+    """softmax in a dtype."""
     return _softmax("softmax", self, dim, dtype, log=False)
 
 
 def log_softmax_int(self: Tensor, dim: int, dtype: DType | None) -> Tensor:
-    """The same, in a dtype."""
+    """log_softmax in a dtype."""
     return _softmax("log_softmax", self, dim, dtype, log=True)
 
 

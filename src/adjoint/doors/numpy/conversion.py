@@ -36,7 +36,7 @@ def Array(value: Any) -> Tensor:
 def _ordinary(value: Tensor) -> Tensor:
     """A tensor of another class as an ordinary one: a number as a double, an array's tensor."""
     if type(value) is HeldNumber:
-        return value.stored if value.wrapped.own is None else value.settled()
+        return value.stored if value.wrapped.own is None else value.in_dtype()
     return undressed(value)
 
 
@@ -116,7 +116,7 @@ def _for_promotion(operand: Any) -> Any:
 def to_dtype_of_operands(operand: Any, dtype: DType) -> Any:
     """An operand in the dtype of a computation; a Python number as it is."""
     if type(operand) is HeldNumber:
-        return operand.settled(dtype)
+        return operand.in_dtype(dtype)
     return operand.to(dtype) if isinstance(operand, Tensor) else operand
 
 

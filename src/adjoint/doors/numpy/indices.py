@@ -64,7 +64,7 @@ def as_written(tensor: Any, value: Any) -> Any:
     """A value that is written to an array, converted to one that tensors take."""
     if type(value) in (bool, int, float, complex):
         return value
-    return value.settled(tensor.dtype) if type(value) is HeldNumber else Array(value)
+    return value.in_dtype(tensor.dtype) if type(value) is HeldNumber else Array(value)
 
 
 def _entries(key: Any) -> tuple[Any, ...]:

@@ -127,7 +127,7 @@ def lu_vjp(grad_l: Any, grad_u: Any, P: Tensor, L: Tensor, U: Tensor) -> Any:
 def ldl_factor_vjp(grad: Tensor, LD: Tensor, pivots: Tensor, hermitian: bool) -> Tensor:
     """A = P L D Lᴴ Pᵀ:  Ā = P L⁻ᴴ M̄ L⁻¹ Pᵀ,  M̄ = low(Lᴴ L̄ D⁻ᴴ) + D̄, made Hermitian.
 
-    low takes what is below the blocks of D. Symmetric complex A has Lᵀ in place of Lᴴ, and L*⁻¹ on
+    low keeps the part below the blocks of D. Symmetric complex A has Lᵀ in place of Lᴴ, and L*⁻¹ on
     the right.
     """
     P, L, D = ops._linalg_ldl_unpack(LD, pivots, hermitian)

@@ -239,7 +239,9 @@ def _inverse_values(S: Tensor, order: int, sizes: Any = None, *, loose: bool) ->
 
 
 def _fold(grad: Tensor, Q: Tensor, count: int) -> Tensor:
-    """The gradient of the first columns of a basis, with what comes through the others."""
+    """The gradient of the first columns of a basis, including the gradient through the other
+    columns.
+    """
     rest = Q.shape[-1] - count
     if not rest:
         return grad
@@ -370,8 +372,9 @@ _GAUSS = (  # twice the places and the weights of Gauss and Legendre's rule on [
 def logm_tangent(X: Tensor, tangent: Tensor) -> Tensor:
     """The derivative of X = log A = 2ˢ log B, with the roots B = exp (X/2ˢ), B², … A.
 
-    That of a root solves Sylvester's equation; log (1 + Y) = ∫ Y (1 + xY)⁻¹ dx. Roots are made of
-    X, and not of A, since they have to be on the same branches.  Al-Mohy, Higham and Relton 2013.
+    The derivative of a root solves Sylvester's equation; log (1 + Y) = ∫ Y (1 + xY)⁻¹ dx. Roots are
+    computed from X, and not from A, so that they are on the same branches.  Al-Mohy, Higham and
+    Relton 2013.
     """
     if not X.shape[-1]:
         return tangent.clone()

@@ -1,4 +1,4 @@
-"""Convolutions on arrays: the kernels of rows, and who computes them.
+"""Convolutions on arrays: the kernels of rows, and the choice among implementations.
 
 The three maps between `large`, `small` and `weight` (checks/convolution.py) are computed by oneDNN
 where it is installed (onednn.py), else by native code where there is a C compiler
@@ -101,7 +101,7 @@ def _compute(name: str, arrays: Sequence[Array | None], sizes: Geometry, result:
         wide = np.empty_like(result, dtype=np.float32)
         given = [None if a is None else a.astype(np.float32) for a in arrays]
         _compute(name, given, sizes, wide)
-        with np.errstate(all="ignore"):  # what float16 cannot hold becomes infinite
+        with np.errstate(all="ignore"):  # numbers beyond float16 become infinite
             result[...] = wide
     elif _is_product(arrays, sizes) or not getattr(native, name)(*arrays, sizes, result):
         with np.errstate(all="ignore"):  # infinities and NaN are results

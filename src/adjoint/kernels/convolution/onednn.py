@@ -2,9 +2,9 @@
 
 `convolve`, `spread` and `correlate` write their result and return True, or False where oneDNN is
 not installed, ADJOINT_ONEDNN=0 forbids it, or it has no such convolution. oneDNN's C interface is
-called through ctypes. What it needs for one kind of call (primitives, and descriptions of memory)
-is prepared once, a `PreparedCall`. oneDNN may want arrays in an order of its own: they are then
-copied to and from a buffer that all plans share, so one call runs at a time.
+called through ctypes. Primitives and memory descriptors for one kind of call are prepared once, as
+a `PreparedCall`. oneDNN may want arrays in another order: they are then copied to and from a buffer
+that all calls share, so one call runs at a time.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Descriptor(NamedTuple):
 
 
 def _layout(shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> Descriptor:
-    """Of an array in memory; elements must lie forwards, and none twice."""
+    """The descriptor of an array; its strides must be positive, and no two elements may overlap."""
     steps = [stride // dtype.itemsize for stride in strides]
     sound = all(
         t > 0 and t * dtype.itemsize == stride
@@ -159,7 +159,7 @@ class _Objects:
             destroy(found)
 
     def description(self, layout: Descriptor) -> Handle:
-        """Of an array in memory."""
+        """The oneDNN descriptor of an array."""
         count, sizes, dtype = len(layout.shape), _numbers(layout.shape), _DTYPES[layout.dtype]
         if layout.steps is None:
             return self.made("dnnl_memory_desc_create_with_tag", count, sizes, dtype, _ANY_ORDER)
@@ -225,7 +225,7 @@ class PreparedCall:
         self.memories = [p.memory for p in ports]
         self.inner = [(p.inner, p.size) for p in moved]
         self.size = sum(size for _, size in self.inner)
-        self.place = 0  # of the shared buffer when it was last used
+        self.place = 0  # address of the shared buffer when it was last used
         self.steps = [
             *(p.copy(out=False) for p in moved if p.number != result),
             made.runner(described, [(p.number, p.inner) for p in ports]),
@@ -253,7 +253,9 @@ class PreparedCall:
 
 
 def _weight(sizes: Geometry, dtype: np.dtype[Any]) -> Descriptor:
-    """Weights in the order of their dimensions, that of groups in front if there are several."""
+    """The descriptor of row-major weights, with a dimension of groups in front if there are
+    several.
+    """
     groups, (rows, *rest) = sizes.groups, sizes.weight
     shape = (rows, *rest) if groups == 1 else (groups, rows // groups, *rest)
     steps = [1]
@@ -287,7 +289,7 @@ def _how(sizes: Geometry) -> tuple[Any, ...]:
 def _prepared(
     name: str, sizes: Geometry, large: Shape, small: Shape, dtype: np.dtype[Any], biased: bool
 ) -> PreparedCall | None:
-    """The plan of a map for images with these strides; None if oneDNN does not have it."""
+    """The prepared call of a map for images with these strides; None if oneDNN lacks it."""
     lib = library()
     assert lib is not None
     try:

@@ -42,7 +42,7 @@ def convolve(
 def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, large: Array) -> None:
     """Write `large`: each element of `small` times the weight, added up where windows overlap."""
     if _slides(sizes):
-        convolve(small, _turned(weight, sizes), bias, _turned_sizes(sizes), large)
+        convolve(small, _transposed(weight, sizes), bias, _turned_sizes(sizes), large)
         return
     inner = (slice(p, p + b) for b, p in zip(sizes.large[2:], sizes.padding))
     large[...] = _added(small, weight, sizes)[:, :, *inner]
@@ -158,8 +158,8 @@ def _slides(sizes: Geometry) -> bool:
     )
 
 
-def _turned(weight: Array, sizes: Geometry) -> Array:
-    """The weight with its two kinds of channels exchanged, and its windows turned around."""
+def _transposed(weight: Array, sizes: Geometry) -> Array:
+    """The weight with input and output channels exchanged, and its windows reversed."""
     rows = sizes.weight[0] // sizes.groups
     split = weight.reshape((sizes.groups, rows, *sizes.weight[1:])).swapaxes(1, 2)
     turned = split[(..., *(slice(None, None, -1) for _ in sizes.kernel))]

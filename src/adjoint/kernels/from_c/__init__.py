@@ -1,4 +1,4 @@
-"""Python functions made of the C texts of special functions (`c_kernels/special/*.c`).
+"""Python functions made from the C texts of special functions (`c_kernels/special/*.c`).
 
 A special function with branches and loops is written once, in C for one element. Compiled programs
 and native kernels run that text; here it becomes a function of vectors, and one of single numbers

@@ -54,7 +54,7 @@ def _together(one: Any, other: Any, chosen: Array, others: Array) -> Array:
 
 
 def where(condition: Any, one: Any, other: Any) -> Any:
-    """C's `condition ? one : other`, of which both are computed."""
+    """C's `condition ? one : other`; both sides are computed."""
     if np.ndim(condition) == 0:
         return one if condition else other
     return np.where(condition, one, other)
@@ -74,7 +74,7 @@ def every(condition: Any) -> bool:
 
 
 class Cells(dict[int, Any]):
-    """An array of C: what has been put into it by its places; the rest is 0."""
+    """A C array: the values stored so far, by index; all others are 0."""
 
     def __init__(self, given: Any = (), rank: int = 1) -> None:
         super().__init__(given)

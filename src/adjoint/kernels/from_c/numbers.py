@@ -12,7 +12,7 @@ from typing import Any
 
 from adjoint.kernels.from_c import lanes
 
-REFUSED = (ArithmeticError, ValueError)  # what Python raises there
+REFUSED = (ArithmeticError, ValueError)  # errors that Python raises where C does not
 
 
 def rest_of_product(x: float, y: float, product: float) -> float:

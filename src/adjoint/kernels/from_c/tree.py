@@ -1,4 +1,4 @@
-"""What a C function is made of, as far as the texts of special functions use the language."""
+"""The syntax tree of C functions, for the part of C that special functions use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CName:
 
 @record
 class CUnary:
-    sign: str  # "-", "!", "~"; "&" of an address and "*" of what a pointer points to
+    sign: str  # "-", "!", "~"; "&" of an address, "*" of a pointer's target
     operand: Any
 
 
@@ -79,7 +79,7 @@ class CAssign:
 
 @record
 class CDo:
-    expression: Any  # a call for what it does
+    expression: Any  # a call for its effect
 
 
 @record
@@ -125,7 +125,7 @@ class CParameter:
 @record
 class CFunction:
     name: str
-    kind: str  # of what it returns: "double", "int", "void"
+    kind: str  # of the result: "double", "int", "void"
     parameters: tuple[CParameter, ...]
     body: tuple[Any, ...]
 

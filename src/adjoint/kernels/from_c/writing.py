@@ -1,10 +1,10 @@
-"""Trees of C functions to Python text that computes all lanes at once.
+"""Writes trees of C functions as Python text that computes all lanes at once.
 
 A variable is *wide* if it may differ from lane to lane, otherwise it is a plain number. A condition
-in wide variables parts the lanes where a side returns: what follows becomes a function for each
-side (`lanes.branches`). Elsewhere it chooses among values that are computed for all lanes. A loop
-goes on until all lanes have done; lanes that have done sooner take part in further steps, which
-must not harm them: terms that no longer count.
+in wide variables splits the lanes if one of its sides returns: the rest becomes a function for each
+side (`lanes.branches`). Otherwise it chooses among values that are computed for all lanes. A loop
+runs until all lanes are done; lanes that are done earlier take part in further steps, which must
+not harm them: their terms no longer count.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _LOGICAL = {"&&": ("and", "_both"), "||": ("or", "_either")}
 def write(
     function: CFunction, functions: Mapping[str, CFunction], tables: frozenset[str], *, single: bool
 ) -> str:
-    """The text of a function; `functions` and `tables` are what it names. That of a `single`
-    element is C's as it is.
+    """The text of a function, which may name `functions` and `tables`. For a `single` element it
+    follows the C text literally.
     """
     return _NumpyWriter(function, functions, tables, single=single).text()
 
@@ -75,10 +75,10 @@ class _NumpyWriter:
         while self._wider():
             pass
         self.lines: list[str] = []
-        self.count = 0  # of names of our own
+        self.count = 0  # number of names made up so far
         self.known = {p.name for p in function.parameters}  # variables that exist here
         self.mask = ""  # the condition under which assignments hold
-        self.loops = 0  # that enclose what is written
+        self.loops = 0  # loops around the statement being written
 
     def text(self) -> str:
         given = [_python(p.name) for p in self.function.parameters]
@@ -127,7 +127,7 @@ class _NumpyWriter:
                     self.wide |= {_base(a) for a in call.arguments if self._is_set(a)}
 
     def _is_set(self, argument: Any) -> bool:
-        """Whether a call may set what it is given: an address, or an array."""
+        """Whether a call may write to its argument: an address, or an array."""
         return _is_address(argument) or (
             isinstance(argument, CName) and argument.id in self.arrays | {*self.outs}
         )
@@ -151,7 +151,7 @@ class _NumpyWriter:
         self.known, self.mask = known, outer
 
     def parting(self, part: CIf, rest: tuple[Any, ...], depth: int) -> None:
-        """A choice of which a side returns, and what follows."""
+        """Write a choice one side of which returns, and the rest of the function."""
         then = part.then if _ends(part.then) else (*part.then, *rest)
         otherwise = part.otherwise if _ends(part.otherwise) else (*part.otherwise, *rest)
         condition = self.expression(part.condition, depth)
@@ -413,7 +413,7 @@ def _base(part: Any) -> str:
 
 
 def _pointed(part: Any) -> Any:
-    """What a pointer points to; another part as it is."""
+    """The target of a pointer; any other part unchanged."""
     return part.operand if isinstance(part, CUnary) and part.sign in "*&" else part
 
 

@@ -76,9 +76,9 @@ def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
 def add_rows(target: Array, rows: Array, values: Array) -> None:
     """target[rows[k]] += values[k] for every k, repeats included; both are matrices.
 
-    Native code adds them where there is some. `np.add.at` is the plain way. Long rows are faster
-    one by one if they are few, and by a sparse product if they are many: it costs about what two
-    copies of the target cost.
+    Native code adds them if there is any. `np.add.at` is the plain way. Long rows are faster one by
+    one if they are few, and by a sparse product if they are many, which costs about as much as two
+    copies of the target.
     """
     count, width = values.shape
     if values.dtype != target.dtype:

@@ -99,7 +99,7 @@ def index(self: Array, indices: Indices) -> Array:
             try:
                 return np.asarray(self.take(only, axis=len(indices) - 1))  # NumPy checks the bounds
             except (IndexError, ValueError):
-                pass  # the longer way says what is wrong
+                pass  # the general way raises the error
         elif only.dtype == np.bool_ and only.shape == self.shape and self.ndim:
             return chosen(self, only)
     elif all(i is not None and i.dtype == np.int64 for i in indices):

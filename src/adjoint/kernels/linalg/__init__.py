@@ -19,7 +19,7 @@ from adjoint.kernels.linalg.fans import (
     svd_fan,
 )
 from adjoint.kernels.linalg.indefinite import ldl_factor_ex, ldl_layout, ldl_solve
-from adjoint.kernels.linalg.least import (
+from adjoint.kernels.linalg.least_squares import (
     cdist,
     cross,
     euclidean_dist_along,

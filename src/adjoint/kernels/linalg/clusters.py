@@ -1,4 +1,4 @@
-"""Clusters: eigenvalues or singular values that are close together, and matrices beside such ones.
+"""Clusters: eigenvalues or singular values that are close together, and matrices near such ones.
 
 Note [Repeated values]. Vectors that belong to equal eigenvalues (or singular values) are determined
 up to a rotation among themselves. A gradient arrives as slopes w̄ in the values and X = Vᴴ V̄. Let
@@ -42,7 +42,7 @@ class Cluster:
     index: tuple[int, ...]  # which matrix of the batch
     block: slice  # where the values are
     reach: float  # how far they may go: about the distance to the others
-    equal: bool  # whether some of them are the same up to rounding
+    equal: bool  # whether some of them are equal up to rounding
     at_zero: bool = False  # whether they are close to 0, and that matters
 
 
@@ -118,9 +118,9 @@ def _runs(values: Array, gaps: Array, closeness: float) -> list[_CloseValues]:
 def _parted(
     values: Array, gaps: Array, part: tuple[int, int], closeness: float, equal: float
 ) -> tuple[list[_CloseValues], float]:
-    """The clusters of a part of a row, and the least gap if they are spread.
+    """The clusters of a part of a row, and the least gap once they are spread.
 
-    A part is a cluster itself if spreading the parts beside its widest gap does much less.
+    The part itself is a cluster if spreading the two parts next to its widest gap helps much less.
     """
     start, stop = part
     if stop - start < 2:
@@ -146,7 +146,7 @@ def _parted(
 
 
 def _reach(values: Array, start: int, stop: int) -> float:
-    """The distance of a run to the values beside it; of all values, to 0."""
+    """The distance of a run to its neighbouring values; for a run of all values, to 0."""
     sides = []
     if start:
         sides.append(float(values[start] - values[start - 1]))
@@ -213,7 +213,7 @@ def _conditions(vectors: Array) -> Array:
 def _linked(
     values: Array, gaps: Array, equal: Array, part: Array, closeness: float
 ) -> tuple[list[_Found], float]:
-    """As `_parted`: sets of values that are joined by gaps below one size."""
+    """Like `_parted`, for complex values: sets of values linked by gaps below one size."""
     size = len(part)
     if size < 2:
         return [], np.inf
@@ -256,7 +256,7 @@ def turn(size: int, dtype: np.dtype[Any]) -> Array:
     return np.linalg.qr(np.random.default_rng(size).standard_normal((size, size)))[0].astype(dtype)
 
 
-def apart(size: int, dtype: np.dtype[Any]) -> Array:
+def spread_out(size: int, dtype: np.dtype[Any]) -> Array:
     """A symmetric matrix in general position, whose eigenvalues go in equal steps from -1 to 1."""
     Q = turn(size, dtype)
     return (Q * np.linspace(-1, 1, size, dtype=Q.real.dtype)) @ mH(Q)

@@ -86,6 +86,6 @@ def first(info: Array) -> int:
 
 
 def gauge_limit(size: Array) -> float:
-    """Up to where a number is rounding beside numbers of this size, or of size 1."""
+    """The largest rounding error of numbers of this size, or of size 1."""
     eps = float(np.finfo(size.dtype).eps)
     return math.sqrt(eps) * float(np.max(np.abs(size), initial=0.0)) + 1e4 * eps

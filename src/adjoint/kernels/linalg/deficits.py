@@ -1,10 +1,10 @@
-"""Triangular factors without full rank, and matrices beside one that have such a factor.
+"""Triangular factors without full rank, and matrices near a matrix with such a factor.
 
 Note [Deficits]. The derivatives of A = Q R and A = P L U divide by R and U. Where an element of
-their diagonal vanishes, or nearly, beside its column, a function of Q and R may still be smooth:
-one of their product. So the function is computed beside the matrix, too, where that element is
-r + t: with the same Q, L and P, at Q (R + tD) and P L (U + tD). The rest is as for clusters of
-eigenvalues (clusters.py): a function that is not smooth shows a power of 1/t.
+their diagonal vanishes, or is tiny compared with its column, a function of Q and R may still be
+smooth: a function of their product. So the function is also computed near the matrix, where that
+element is r + t: with the same Q, L and P, at Q (R + tD) and P L (U + tD). The rest is as for
+clusters of eigenvalues (clusters.py): a function that is not smooth shows a power of 1/t.
 """
 
 # Capitals are matrices here, not constants.
@@ -18,7 +18,7 @@ from adjoint.core.errors import DegenerateError
 from adjoint.core.records import record
 from adjoint.kernels.linalg.common import Array, each
 from adjoint.kernels.linalg.solve import lu_without_pivots, permutation_of_pivots
-from adjoint.kinks.fans import FAN, PROBES, STEPS, steps_beside
+from adjoint.kinks.fans import FAN, PROBES, STEPS, steps_of
 
 _BELOW = slice(1 + len(STEPS), 1 + 2 * len(STEPS))  # where t < 0
 
@@ -33,10 +33,10 @@ class Deficit:
 
 
 def deficits(R: Array, closeness: float) -> list[Deficit]:
-    """The matrices with an element of the diagonal that is small beside its column.
+    """The matrices with a diagonal element that is small compared with its column.
 
-    Other than gaps between values, small elements do not repel each other, so by chance they are as
-    frequent as they are small: what is close is the square of what it is for gaps.
+    Unlike gaps between values, small elements do not repel each other, so a small element is as
+    likely as it is small: the bound is the square of the bound for gaps.
     """
     diagonal = np.abs(np.diagonal(R, 0, -2, -1))
     if not diagonal.size:
@@ -64,7 +64,7 @@ def _moved(R: Array, found: list[Deficit]) -> Array:
     result = np.repeat(R[None], FAN, 0)
     for deficit in found:
         places = np.arange(len(deficit.sizes))
-        moves = steps_beside(R.dtype, deficit.equal)[:, None] * deficit.sizes
+        moves = steps_of(R.dtype, deficit.equal)[:, None] * deficit.sizes
         result[(slice(1, None), *deficit.index, places, places)] += moves.astype(R.dtype)
     return result
 

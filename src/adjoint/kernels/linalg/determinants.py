@@ -46,7 +46,7 @@ def _svd(A: Array) -> tuple[Array, Array, Array]:
 
 
 def _others(S: Array) -> Array:
-    """∏_{k≠i} s[k]: products of what comes before and after."""
+    """∏_{k≠i} s[k], as the product of the elements before i times that of the elements after."""
     ones = np.ones((*S.shape[:-1], 1), S.dtype)
     before = np.cumprod(np.concatenate([ones, S[..., :-1]], -1), -1)
     after = np.cumprod(np.concatenate([ones, S[..., :0:-1]], -1), -1)[..., ::-1]

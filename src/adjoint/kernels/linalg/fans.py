@@ -1,4 +1,5 @@
-"""Factors of matrices beside one with clusters, A + tD: Note [Repeated values] in clusters.py.
+"""Factors of the matrices A + tD near a matrix A with clusters: Note [Repeated values] in
+clusters.py.
 
 If A is the same for all t, D spreads the values of a cluster within the space of their vectors, so
 only matrices as large as the clusters are factorised. If A already varies with t (it was computed
@@ -19,15 +20,15 @@ from adjoint.core import dtypes
 from adjoint.kernels.linalg.clusters import (
     Cluster,
     Set,
-    apart,
     apart_at_zero,
     of_eigenvalues,
     of_general,
     of_singular_values,
+    spread_out,
     zeros_that_matter,
 )
 from adjoint.kernels.linalg.common import Array, mH
-from adjoint.kinks.fans import FAN, steps_beside
+from adjoint.kinks.fans import FAN, steps_of
 
 
 def _everywhere(x: Array) -> Array:
@@ -41,7 +42,7 @@ def _varies(A: Array) -> bool:
 
 def _moved(block: Array | int, D: Array, cluster: Cluster | Set) -> Array:
     """block + tD for each t but 0."""
-    steps = (cluster.reach * steps_beside(D.dtype, cluster.equal)).astype(D.real.dtype)
+    steps = (cluster.reach * steps_of(D.dtype, cluster.equal)).astype(D.real.dtype)
     return block + steps[:, None, None] * D
 
 
@@ -65,7 +66,7 @@ def eigh_fan(
     moved = A.copy() if _varies(A) else None
     for cluster in found:
         V = eigenvectors[(*cluster.index, slice(None), cluster.block)]
-        D = apart(V.shape[-1], V.dtype)
+        D = spread_out(V.shape[-1], V.dtype)
         if moved is not None:
             moved[(slice(1, None), *cluster.index)] += _moved(0, V @ D @ mH(V), cluster)
             continue
@@ -106,7 +107,7 @@ def svd_fan(
         place, block = (slice(1, None), *cluster.index), cluster.block
         U1, V1h = U[(*cluster.index, slice(None), block)], Vh[(*cluster.index, block)]
         size = U1.shape[-1]
-        D = (apart_at_zero if cluster.at_zero else apart)(size, A.dtype)
+        D = (apart_at_zero if cluster.at_zero else spread_out)(size, A.dtype)
         if moved is not None:
             moved[place] += _moved(0, U1 @ D @ V1h, cluster)
             continue
@@ -155,9 +156,9 @@ def eig_fan(
 
 
 def _within(A: Array, values: Array, members: Array) -> Array:
-    """D = X S Xᴴ P: S parts the values of a set, P projects on their space, X is a basis of it.
+    """D = X S Xᴴ P: S separates the values of a set, P projects on their space, X is a basis of it.
 
-    The matrix stays real if A is: then the set is its own conjugate, or that gets the same.
+    D is real if A is: then the set is its own conjugate, or the conjugate set is treated alike.
     """
     P = _projector(A, values, members)
     mine = values[members]
@@ -166,12 +167,12 @@ def _within(A: Array, values: Array, members: Array) -> Array:
     if conjugate is not None and not alone:
         P = np.real(P)
     X = np.linalg.svd(P)[0][:, : len(members)]
-    D = X @ apart(len(members), X.dtype) @ mH(X) @ P
+    D = X @ spread_out(len(members), X.dtype) @ mH(X) @ P
     return (2 * np.real(D) if alone else D).astype(A.dtype)
 
 
 def _projector(A: Array, values: Array, members: Array) -> Array:
-    """The projector on the space of some eigenvalues along that of the others."""
+    """The projector on the space of some eigenvalues along the space of the others."""
     from scipy.linalg import schur, solve_sylvester
 
     others = np.delete(values, members)

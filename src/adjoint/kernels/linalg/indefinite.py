@@ -69,10 +69,11 @@ def _check_blocks(pivots: Array) -> None:
 
 
 def ldl_layout(pivots: Array) -> tuple[Array, Array, Array]:
-    """Where the packed factors lie: A[p][:, p] = L D Lᴴ with L[i, j] = packed[rows[i, j], j].
+    """The positions of the packed factors: A[p][:, p] = L D Lᴴ with L[i, j] = packed[rows[i, j],
+    j].
 
-    LAPACK exchanges rows of what is left to factor, not of the columns that are finished; `rows`
-    does that afterwards. `block[k]` numbers the block of D that k belongs to.
+    LAPACK exchanges rows of the unfactored part only, not of finished columns; `rows` does that
+    afterwards. `block[k]` is the number of k's block of D.
     """
     *batch, n = pivots.shape
     order, block = np.empty((*batch, n), np.int64), np.empty((*batch, n), np.int64)

@@ -1,4 +1,4 @@
-"""The limit of derivatives that were computed beside a matrix whose values are close together.
+"""The limit of derivatives that were computed near a matrix whose values are close together.
 
 Note [Fans]. y(t) is a derivative at A + tD, for the t of `kinks/fans.py`. Where the function does
 not depend on the basis of a cluster, y is analytic, and its rounding errors grow as a power of 1/t.
@@ -40,7 +40,7 @@ def fan_at_point(self: Array, repeated: bool) -> Array:
 
 
 def spread_over_fan(self: Array, repeated: bool) -> Array:
-    """The same everywhere."""
+    """The matrix repeated for every t of a fan."""
     return np.repeat(self[None], FAN, 0)
 
 
@@ -82,8 +82,8 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
         limit, error = _best_for_all(even[:, group], _T**2)
         found[group] = limit
         if not repeated:
-            apart = _are_apart(exact[group], limit)
-            known = apart & _is_beside(exact[group], limit, _beside(even[:, group]))
+            apart = _differ(exact[group], limit)
+            known = apart & _is_near(exact[group], limit, _by_two_steps(even[:, group]))
             if error > math.sqrt(eps) * np.max(top[group]):
                 known |= np.abs(exact[group] - limit) <= 3 * error
             away = np.abs(exact[group] - limit)
@@ -93,25 +93,25 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
 
 
 def _rounding(exact: Array, probes: Array) -> Array:
-    """How large the rounding errors of y(0) are; of neighbouring columns by chance no tenth."""
+    """The size of the rounding errors of y(0); at least a tenth of the largest column's."""
     found = np.max(np.abs(probes - exact), 0)
     found = np.where(np.isfinite(found), found, np.inf)
     return np.maximum(found, 0.1 * np.max(found))  # type: ignore[no-any-return]
 
 
-def _beside(even: Array) -> Array:
+def _by_two_steps(even: Array) -> Array:
     """y(0) by the two smallest steps alone."""
     x, before = _T[-1] ** 2, _T[-2] ** 2
     return even[-1] + (even[-1] - even[-2]) * (x / (before - x))  # type: ignore[no-any-return]
 
 
-def _are_apart(exact: Array, limit: Array) -> Array:
-    """Whether y(0) and the limit have few digits in common."""
+def _differ(exact: Array, limit: Array) -> Array:
+    """Whether y(0) and the limit differ in all but few digits."""
     return np.abs(exact - limit) > 1e-3 * np.maximum(np.abs(exact), np.abs(limit))
 
 
-def _is_beside(exact: Array, limit: Array, nearest: Array) -> Array:
-    """Whether y beside 0 has the digits of y(0), and not those of the limit.
+def _is_near(exact: Array, limit: Array, nearest: Array) -> Array:
+    """Whether y near 0 agrees with y(0) rather than with the limit.
 
     A function with a pole within the steps looks smooth in those beyond the pole.
     """
@@ -141,7 +141,7 @@ def _kinds(
 
 
 def _stays(odd: Array, least: Array) -> Array:
-    """Whether ½(y(t) - y(-t)) is the same number for many t; of a smooth y it is about t y'(0)."""
+    """Whether ½(y(t) - y(-t)) is one number for many t; for a smooth y it is about t y'(0)."""
     runs = np.stack([odd[k : _COUNT - 5 + k] for k in range(6)])
     high, low = np.max(runs, 0), np.min(runs, 0)
     middle = 0.5 * np.abs(high + low)
@@ -152,7 +152,9 @@ def _stays(odd: Array, least: Array) -> Array:
 
 
 def _signals(values: Array) -> Array:
-    """From which steps on y(t), or y(t) tᵖ, lies on a curve for `_RUN`, as rounding does not."""
+    """The steps from which y(t), or y(t) tᵖ, follows a curve for `_RUN` steps, unlike rounding
+    errors.
+    """
     found = np.zeros((_COUNT - _RUN + 1, values.shape[1]), bool)
     for power in range(5):
         curve = values * (_T**power)[:, None]
@@ -186,7 +188,7 @@ def _grows_towards(values: Array) -> Array:
 
 
 def _weights_between() -> Array:
-    """By which the values for four t are multiplied to give that for the t in their middle."""
+    """The weights of the values at four t whose sum is the value at the t in their middle."""
     rows = []
     for k in range(2, _COUNT - 2):
         x = _T[[k - 2, k - 1, k + 1, k + 2]]
@@ -215,10 +217,10 @@ def _surely(values: Array, x: Array) -> Array:
 
 
 def _best_for_all(values: Array, x: Array) -> tuple[Array, float]:
-    """The limit of all columns by the run of t that has the least error, and not by chance.
+    """The limit of all columns from the run of t with the least error, ignoring chance.
 
-    Runs that begin or end beside one another have errors of similar size; where one is much smaller
-    than those around it, two numbers are close by chance.
+    Runs that begin or end next to each other have errors of similar size; if one error is much
+    smaller than its neighbours', two numbers are close by chance.
     """
     limits, errors = _tableau(values, x)
     worst = np.full((len(errors) + 2, len(x) + 2), np.inf)

@@ -1,4 +1,4 @@
-"""Functions of pairs of values, and what formulas ask where values repeat.
+"""Functions of pairs of values, and checks that formulas need where values repeat.
 
 Note [Repeated values] stands in clusters.py.
 """
@@ -87,7 +87,7 @@ def shared(self: Array, values: Array, nullity: int) -> Array:
 
 
 def require_split_gauge(self: Array, turn: Array, values: Array) -> Array:
-    """`self`, if what is skew, `turn`, vanishes for equal values."""
+    """`self`, after checking that the skew part, `turn`, vanishes for equal values."""
     inside = _pairs(values) | np.eye(values.shape[-1], dtype=bool)
     if np.any(np.abs(np.where(inside, turn, 0)) > gauge_limit(self)):
         raise DegenerateError(DEPENDS)

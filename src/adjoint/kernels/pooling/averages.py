@@ -67,7 +67,7 @@ def _divided(array: Array, divisor: Any) -> Array:
 
 
 def _places(counts: Sequence[Sequence[int]]) -> Array:
-    """How many places windows have in several dimensions; size 1 where all have the same."""
+    """The number of places of each window in several dimensions; size 1 where all windows agree."""
     lines = [line if len(set(line)) > 1 else line[:1] for line in counts]
     return reduce(np.multiply.outer, map(np.array, lines))
 
@@ -93,7 +93,7 @@ def _geometry(
     count_include_pad: bool,
     divisor_override: int | None,
 ) -> tuple[Ints, list[PoolingWindows], Any]:
-    """The shape of the result, the windows and what their sums are divided by."""
+    """The shape of the result, the windows, and the divisors of their sums."""
     rules.check_divisor(what, divisor_override)
     rules.check_averaged(what, dtypes.of(self.dtype))
     geometry = (kernel_size, stride, padding, (1,), ceil_mode)

@@ -65,7 +65,7 @@ def _ranked(
 
 
 def _offsets(maxima: Sequence[Array], windows: Sequence[PoolingWindows], *, first: bool) -> Array:
-    """How far behind element 0 of its window the largest one lies; 0 if there is none."""
+    """The offset of the largest element from element 0 of its window; 0 if there is none."""
     spans = [w.elements for w in windows]
     count = math.prod(spans)
     ranks: Any = np.ones((), next(d for d in RANKS if 2 * count <= np.iinfo(d).max))
@@ -81,7 +81,7 @@ def _offsets(maxima: Sequence[Array], windows: Sequence[PoolingWindows], *, firs
 
 
 def _row_major(sizes: Ints) -> list[int]:
-    """How many elements one step along each dimension goes on."""
+    """The row-major step along each dimension, in elements."""
     return [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
 
 
@@ -176,7 +176,9 @@ def adaptive_max_pool3d(self: Array, output_size: Ints) -> tuple[Array, Array]:
 
 
 def _flat(what: str, result: Array, indices: Array, dims: int) -> Array:
-    """Where each index points to in the memory of `result`, which is dense in every plane."""
+    """The position in the memory of `result`, whose planes are contiguous, to which each index
+    points.
+    """
     indices = in_bounds(what, indices, rules.elements(result.shape, dims), None)
     steps = [s // result.itemsize for s in result.strides]
     planes: Any = 0
@@ -187,13 +189,13 @@ def _flat(what: str, result: Array, indices: Array, dims: int) -> Array:
 
 
 def _memory(result: Array) -> Array:
-    """The elements of an array made by `room_like` as they lie in memory."""
+    """The elements of an array made by `room_like`, in memory order."""
     dense = result if result.flags.c_contiguous else np.moveaxis(result, 1, -1)
     return dense.reshape(-1)
 
 
 def _added(what: str, grad: Array, like: Array, indices: Array, dims: int) -> Array:
-    """Zeros like an array, to which each element of `grad` is added at its index."""
+    """Zeros like an array, with each element of `grad` added at its index."""
     result = room_like(like, like.shape, wide_dtype(grad.dtype))
     if native.back(grad.astype(result.dtype, copy=False), indices, dims, result):
         return narrowed(result, grad.dtype)

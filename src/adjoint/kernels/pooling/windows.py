@@ -1,9 +1,9 @@
 """Windows along one dimension as passes over slices.
 
-A pass takes one element of each of some windows: element `i` of windows `chosen`, which lies at
-`places`; both are slices. Regular windows are as many passes as they have elements. Windows of
-adaptive pooling, whose sizes and distances differ, are more passes of fewer windows. So pooling is
-a short loop, each round of which is one NumPy call over all planes.
+A pass (`WindowElement`) takes one element of some windows: element `i` of the windows `chosen`,
+found at `places`; both are slices. Regular windows need as many passes as they have elements.
+Windows of adaptive pooling, whose sizes and distances differ, are more passes of fewer windows. So
+pooling is a short loop, each round of which is one NumPy call over all planes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = np.ndarray[Any, Any]
 Entries = tuple[Array, Array]  # rows of whole numbers: where they begin and end, and the numbers
 
 LONG = 4  # elements from which NumPy reduces tiles faster than passes do
-LONG_ROW = 32  # the same along the last dimension
+LONG_ROW = 32  # LONG along the last dimension
 
 
 @record
@@ -48,7 +48,7 @@ class PoolingWindows:
     step: int  # from one element to the next
     passes: tuple[WindowElement, ...]
     full: bool  # whether every window has an element
-    apart: bool  # whether no place lies in two windows
+    apart: bool  # whether no two windows overlap
     tiles: bool  # whether they are equal and have every place once, one window after the other
     places_of: Entries  # of each window
     windows_of: Entries  # of each place
@@ -95,14 +95,14 @@ def _windows(first: Array, counts: Array, step: int, size: int) -> PoolingWindow
 
 
 def _rows(numbers: Array, others: Array, count: int) -> Entries:
-    """The others that go with each number from 0 to `count`, in their order."""
+    """For each number from 0 to `count`, the `others` paired with it, in order."""
     order = np.lexsort((others, numbers))
     ends = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count))))
     return ends.astype(np.int32), others[order].astype(np.int32)
 
 
 def added_up(array: Array, axis: int, rows: Entries) -> Array | None:
-    """Sums over some elements along an axis, by native code; None where there is none."""
+    """Sums over some elements along an axis, by native code; None if there is none."""
     if not array.flags.c_contiguous or array.dtype.char not in "fd":
         return None
     before, after = array.shape[:axis], array.shape[axis + 1 :]

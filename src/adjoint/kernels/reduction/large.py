@@ -1,8 +1,7 @@
 """Reductions of large arrays, several times faster than NumPy's own where that is slow.
 
-NumPy's inner loop runs over what comes after the reduced axis; where that is short, overhead is all
-there is. Ways around it, for neighbouring axes, with the array seen as
-`x[before, count, after]`:
+NumPy's inner loop runs over the dimensions after the reduced axis; if they are short, overhead
+dominates. Ways around it, for neighbouring axes, with the array seen as `x[before, count, after]`:
 
 - native code, where there is some;
 - a sum is a product with ones, in blocks: as accurate as a pairwise sum;
@@ -70,8 +69,8 @@ def at_once(kind: int, x: Array, axis: Dims, keepdims: bool) -> Array | None:
 
 
 def _sum_of_parts(x: Array, axis: Dims, keepdims: bool) -> Array | None:
-    """Σ x of complex numbers, whose real and imaginary parts are neighbours in a last dimension;
-    None for rows, of which NumPy is as quick.
+    """Σ x of complex numbers, with real and imaginary parts as a last dimension; None for rows, for
+    which NumPy is as quick.
     """
     axes = tuple(range(x.ndim) if axis is None else [a % x.ndim for a in axis if -x.ndim <= a])
     if len({*axes}) != len(axis or axes) or (x.ndim - 1 in axes and len(axes) < x.ndim):
@@ -84,9 +83,9 @@ def _sum_of_parts(x: Array, axis: Dims, keepdims: bool) -> Array | None:
 
 @record
 class _NativeReduction:
-    """A reduction that is one call of native code, for arrays that lie in a certain way."""
+    """A reduction that is one call of native code, for arrays with certain strides."""
 
-    fields: Any  # what the C code is told
+    fields: Any  # sizes and steps for the C code
     shape: Shape  # of the result, its dimensions in the order of memory
     back: Shape  # the order that undoes this; empty where it is the usual one
 
@@ -95,7 +94,9 @@ class _NativeReduction:
 def _plan(
     kind: int, shape: Shape, strides: Shape, dtype: Any, axis: Dims, keepdims: bool
 ) -> _NativeReduction | None:
-    """How to reduce arrays that lie so; None where it takes more than one call."""
+    """The reduction of arrays with these strides by one native call; None if it takes more than
+    one.
+    """
     found = _order(strides, axis, keepdims)
     if found is None:
         return None
@@ -198,9 +199,9 @@ def _whole_total(x: Array, axis: Dims, keepdims: bool) -> Array | None:
 def _parted(
     shape: Shape, axis: Dims, keepdims: bool
 ) -> tuple[tuple[int, int, int], Shape, tuple[int, ...], Shape] | None:
-    """An array's shape around the last neighbours among the axes, its shape when these have become
-    1, the other axes, and the shape of the result; None where there is nothing to reduce, or an
-    axis is wrong. Dimensions of one element are no obstacle between neighbours.
+    """The shape (before, count, after) around the last adjacent axes, the array's shape once these
+    are 1, the other axes, and the shape of the result; None if there is nothing to reduce, or an
+    axis is wrong. Dimensions of size 1 do not separate adjacent axes.
     """
     ndim = len(shape)
     axes = (
@@ -254,7 +255,7 @@ _POWERS: dict[float, int] = {1: native.SIZES, 2: native.SQUARES}
 
 
 def powers(p: float, x: Array, axes: tuple[int, ...], keepdims: bool) -> Array | None:
-    """Σ |x|ᵖ over neighbouring axes for p = 1 or 2, in one pass; None where there is none."""
+    """Σ |x|ᵖ over adjacent axes for p = 1 or 2, in one pass; None if there is no native code."""
     kind = _POWERS.get(p)
     if kind is None or x.size < LARGE or not axes or x.dtype.char not in "fd":
         return None

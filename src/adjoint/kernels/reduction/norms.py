@@ -58,7 +58,7 @@ _ALONE = 1.5  # a sum of terms up to 1 below which the largest is more than the 
 
 
 def _logarithm(sums: Array, terms: Array, x: Array, top: Array, axes: tuple[int, ...]) -> Array:
-    """log Σ, where the largest term is 1, beside which small ones would vanish."""
+    """log Σ of terms whose largest is 1, without losing small terms."""
     if terms.dtype.kind == "c" or not np.minimum.reduce(sums, None, initial=_ALONE) < _ALONE:
         return np.log(sums)
     largest = x == top
@@ -68,7 +68,7 @@ def _logarithm(sums: Array, terms: Array, x: Array, top: Array, axes: tuple[int,
 
 
 def exp_shares(self: Array, top: Array, dim: Dims, keepdim: bool) -> Array:
-    """exp(x - t) / Σ exp(x - t); of what is -inf alone 0, of what is +inf evenly."""
+    """exp(x - t) / Σ exp(x - t); 0 if all x are -inf, equal shares among x of +inf."""
     axes = wrap_dims("logsumexp", dim, self.ndim)
     x, near = widened(self), unreduce(widened(top), dim, self.shape, keepdim)
     powers = EXP_OF_DIFFERENCE(x, near) if x.size >= LARGE and np.isfinite(top).all() else None
@@ -109,7 +109,7 @@ def direction(self: Array, dim: Dims, eps: float) -> Array:
 
 
 def std_backward(grad: Array, self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
-    """The same of x - mean."""
+    """ḡ (x - mean)/σ: the gradient of a norm of x - mean; the caller divides by the degrees."""
     mean = mean_dims(self, dim, True, None)
     ratio = _ratio(grad, result) if self.size >= LARGE and self.dtype.char in "fd" else None
     if ratio is not None:

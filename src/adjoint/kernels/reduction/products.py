@@ -1,4 +1,5 @@
-"""Products whose factors leave the range on the way: mantissas and exponents apart.
+"""Products whose partial products leave the range: mantissas and exponents are multiplied
+separately.
 
 1e200 · 1e200 · 1e-300 · 1e-100 is 1, though it passes infinity. The quick way comes first; where a
 product of it is 0, subnormal or no number, and no factor is, it is computed again.
@@ -11,7 +12,7 @@ import numpy as np
 from adjoint.kernels.reduction.common import Array
 from adjoint.kernels.reduction.scaling import is_safe, scaled, sizes
 
-_BLOCK = 256  # mantissas, of which at least 1/2, whose product is in the range
+_BLOCK = 256  # so many mantissas, each at least 1/2, have a product in range
 _SAFE = {
     char: (float(np.finfo(char).tiny), float(np.finfo(char).max) * (1 - 2.0**-20)) for char in "fd"
 }
@@ -60,7 +61,7 @@ def _split(x: Array) -> tuple[Array, Array]:
 
 
 def _running(x: Array) -> tuple[Array, Array]:
-    """Of rows: in blocks, and these joined by the running products of their ends."""
+    """The running products of rows: in blocks, joined by the running products of their ends."""
     count, width = x.shape
     mantissas, exponents = _split(x)
     if count <= _BLOCK:

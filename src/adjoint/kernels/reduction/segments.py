@@ -82,7 +82,7 @@ def segment_reduce(
     filled = np.flatnonzero(ends > starts)
     if filled.size:
         ufunc = _UFUNCS[reduce]
-        # each piece as a pair (start, end) of which every second result, between pieces, is dropped
+        # each piece as a pair (start, end); every second result, between pieces, is dropped
         pairs = np.stack([starts[filled], ends[filled]], axis=1).ravel()
         if pairs[-1] == rows:
             pairs = pairs[:-1]

@@ -152,7 +152,9 @@ def other_factors(self: Array, dim: int | None) -> Array:
 
 
 def _other_factors(x: Array, axis: int) -> Array | None:
-    """The products before each element times those after it, by native code if there is some."""
+    """The product of the elements before each element times that of those after it, by native code
+    if there is any.
+    """
     before = rows.running(x, axis, product=True, reverse=False)
     after = rows.running(x, axis, product=True, reverse=True)
     if before is None or after is None:

@@ -40,9 +40,9 @@ _DENSE = 64  # elements of a dense matrix for each tap up to which BLAS is faste
 class Matrix:
     """What is done along one dimension, in two forms."""
 
-    rows: Any  # sparse, for vectors that lie side by side, and for numbers that are not finite
+    rows: Any  # sparse, for interleaved vectors and for infinite numbers
     entries: tuple[Array, Array, Array]  # its own: where rows begin and end, columns, numbers
-    blocks: Blocks  # dense parts, for vectors that lie one after the other; () if few are not 0
+    blocks: Blocks  # dense parts, for contiguous vectors; () if the matrix is mostly 0
 
 
 def resample(
@@ -68,9 +68,8 @@ def resample_backward(
 def resampling_taps(
     size: int, output_size: int, mode: str, align_corners: bool, scale: float, dtype: DType
 ) -> tuple[Array, Array]:
-    """The indices and weights; those that are not used have the index of the first, and weight 0.
-    An element that stays as it is comes from itself, in parts that are no 0: that times infinity
-    would be NaN.
+    """The indices and weights; unused taps have the index of the first, and weight 0. An unchanged
+    element comes from itself, without weights 0, which times infinity would be NaN.
 
     The weights for uint8 are exact in float64.
     """
@@ -176,7 +175,7 @@ def _repeated(matrix: Any, count: int) -> Any:
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
-    """The dtype that weights are computed in, as a letter; "B" are those for images of uint8."""
+    """The letter of the dtype of weights; "B" for weights of uint8 images."""
     return {"d": "d", "D": "d", "B": "B"}.get(dtype.char, "f")
 
 

@@ -12,7 +12,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def memory_order(x: Array) -> list[int]:
-    """The dimensions as they lie in memory: channels last where they are, else as they are."""
+    """The dimensions in memory order: with channels last if x has them last, else unchanged."""
     order = list(range(x.ndim))
     if is_channels_last(x):
         order.append(order.pop(1))

@@ -112,7 +112,7 @@ def _last(x: Array) -> Array:
 
 
 def _rows(x: Array) -> Array:
-    """The channels of each element as a row; after those of each sample a row of zeros."""
+    """The channels of each element as a row; each sample ends with a row of zeros."""
     count, channels, size = *x.shape[:2], math.prod(x.shape[2:])
     rows = np.empty((count, size + 1, channels), x.dtype)
     rows[:, :size] = x.reshape(count, channels, size).swapaxes(1, 2)
@@ -136,7 +136,7 @@ def _matrix(elements: Array, weights: Array, count: int, sizes: Shape) -> Any:
 
 
 def _columns(elements: Array, count: int, size: int) -> Array:
-    """The row of `_rows` of each tap of each place; those outside have that of zeros."""
+    """The row in `_rows` of each tap of each place; taps outside have the row of zeros."""
     taps, places = elements.shape
     whole: Any = np.int32 if max(count * (size + 1), elements.size) < 2**31 else np.int64
     each = elements.reshape(taps, count, places // max(count, 1)).astype(whole)
@@ -209,7 +209,7 @@ def _taps(grid: Array, sizes: Shape, mode: int, padding: int, align_corners: boo
 def _cubic(
     place: Array, slope: Array, size: Array, padding: int, align_corners: bool, outside: Array
 ) -> Taps:
-    """Four taps, of which each is brought back by itself."""
+    """Four taps; each is brought back inside separately."""
     near = np.arange(-1, 3, dtype=place.dtype)[:, None, None]
     first = np.floor(place)
     t, taps = place - first, first + near
@@ -222,7 +222,7 @@ def _cubic(
 def _brought_back(
     place: Array, slope: Array, size: Array, padding: int, align_corners: bool
 ) -> tuple[Array, Array]:
-    """Places inside, and the derivatives by what they were."""
+    """The places brought back inside, and their derivatives in the given places."""
     if padding == REFLECTION:
         low, span = (0.0, size - 1) if align_corners else (-0.5, size)
         away = place - low
@@ -236,7 +236,7 @@ def _brought_back(
 
 
 def _whole(place: Array, size: Array, outside: Array) -> Array:
-    """Whole places as indices; those beyond the input have an index that says so."""
+    """Integer places as indices; places outside the input get the index `outside`."""
     inside = (place >= 0) & (place <= size - 1)
     whole: Any = np.int32 if 3 * outside[-1, 0] < 2**31 else np.int64
     if inside.all():

@@ -1,7 +1,8 @@
-"""Distinct values: of all elements or slices along a dimension, in order or as they follow.
+"""Distinct values of all elements, or distinct slices along a dimension, sorted or in the given
+order.
 
-No NaN equals another, so each is a value of its own. Complex numbers are told apart as others are;
-they come out by their real parts, then by their imaginary parts.
+No NaN equals another, so each is a distinct value. Complex numbers are sorted by their real parts,
+then by their imaginary parts.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def _values(self: Array) -> Array:
     """The distinct values alone."""
     if self.dtype.kind in "iu" and self.size:
         low, high = int(self.min()), int(self.max())
-        if high - low <= self.size:  # a table of those that occur is short
+        if high - low <= self.size:  # a table of all possible values is short
             occurs = np.zeros(high - low + 1, np.bool_)
             occurs[self.astype(np.int64, copy=False) - low] = True
             return (np.flatnonzero(occurs) + low).astype(self.dtype)

@@ -47,7 +47,7 @@ def argsort(self: Array, dim: int, descending: bool) -> Array:
 
 
 def comparable(self: Array) -> Array:
-    """The same numbers in a dtype that NumPy compares fast, and with NaN last."""
+    """The numbers in a dtype that NumPy compares fast, and with NaN last."""
     return self.astype(np.float32) if self.dtype in REDUCED else self
 
 
@@ -100,7 +100,7 @@ def _by_comparison(rows: Array) -> Array:
     values = take(rows, found, -1)
     equal = values[..., 1:] == values[..., :-1]
     if rows.dtype.kind == "f":
-        equal |= np.isnan(values[..., :-1])  # what follows a NaN is one too
+        equal |= np.isnan(values[..., :-1])  # after a NaN there are only NaN
     if equal.any():
         _settle_ties(found, equal)
     return found
@@ -126,7 +126,9 @@ def _settle_ties(found: Array, equal: Array) -> None:
 
 
 def _by_digits(rows: Array, descending: bool) -> Array:
-    """The stable order of long rows: by their last 16 bits, then by those before, and so on."""
+    """The stable order of long rows, by radix: the last 16 bits first, then the ones before, and so
+    on.
+    """
     keys = _keys(rows)
     if descending:
         keys = ~keys

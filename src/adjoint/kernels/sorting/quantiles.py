@@ -56,7 +56,7 @@ def _rows(rows: Array, q: Array, ignore_nan: bool, interpolation: str) -> Array:
     low, high = np.floor(ranks).astype(np.int64), np.ceil(ranks).astype(np.int64)
     if any_nan or q.size > _MANY:
         ordered = np.sort(rows, axis=-1)
-    else:  # without NaN the ranks of all rows are the same
+    else:  # without NaN all rows have the same ranks
         wanted = np.unique((low[(0,) * (low.ndim - 1)], high[(0,) * (low.ndim - 1)]))
         ordered = np.partition(rows, wanted, axis=-1) if wanted.size else rows
     if interpolation in ("lower", "nearest"):

@@ -16,7 +16,7 @@ import numpy as np
 from adjoint.core.errors import ValueRangeError
 from adjoint.kernels.special.common import Array, branches, check_orders, in_double
 
-SPACING, CENTRES, TAYLOR, DIGITS = 2, 16, 40, 60  # of Dawson's function: two centres a unit
+SPACING, CENTRES, TAYLOR, DIGITS = 2, 16, 40, 60  # for Dawson's function: two centres a unit
 
 
 def analytic_derivative(x: Array, name: str, n: int) -> Array:
@@ -96,7 +96,9 @@ def _log_upward(x: Array, n: int) -> Array:
 
 
 def sinhc_derivative(x: Array, n: int) -> Array:
-    """Of sinh(x)/x: Σ x²ᵏ⁻ⁿ/((2k + 1) (2k - n)!), or far out x f⁽ⁿ⁾ + n f⁽ⁿ⁻¹⁾ = sinh⁽ⁿ⁾(x)."""
+    """The n-th derivative of sinh(x)/x: Σ x²ᵏ⁻ⁿ/((2k + 1) (2k - n)!), or far out x f⁽ⁿ⁾ + n f⁽ⁿ⁻¹⁾
+    = sinh⁽ⁿ⁾(x).
+    """
     return branches(
         x, np.abs(x) < 10 + n, lambda y: _sinhc_series(y, n), lambda y: _sinhc_upward(y, n)
     )
@@ -122,8 +124,10 @@ def _sinhc_upward(x: Array, n: int) -> Array:
 
 
 def dawsn_derivative(x: Array, n: int) -> Array:
-    """Of Dawson's function e^{-x²} ∫₀ˣ e^{t²} dt: Taylor series around centres, which are made in
-    60 digits, and the asymptotic series, whose terms have one sign, from 7 + n/4 on."""
+    """The n-th derivative of Dawson's function e^{-x²} ∫₀ˣ e^{t²} dt: Taylor series around centres,
+    which are made in 60 digits, and the asymptotic series, whose terms have one sign, from 7 + n/4
+    on.
+    """
     y = np.abs(x)
     far = y > 7 + n / 4
     found = branches(y, far, lambda v: _dawsn_far(v, n), lambda v: _dawsn_near(v, n))
@@ -155,7 +159,7 @@ def _dawsn_near(y: Array, n: int) -> Array:
 def _dawsn_table(n: int) -> Array:
     """Taylor coefficients of the n-th derivative: a row for each power, a column for each centre.
 
-    D⁽ⁿ⁺¹⁾ = -2x D⁽ⁿ⁾ - 2n D⁽ⁿ⁻¹⁾ loses digits, of which there are enough.
+    D⁽ⁿ⁺¹⁾ = -2x D⁽ⁿ⁾ - 2n D⁽ⁿ⁻¹⁾ loses digits, but enough remain.
     """
     columns = []
     with localcontext() as context:

@@ -24,8 +24,9 @@ def bessel(x: Array, nu: Array, kind: str) -> Array:
 
 
 def _ascending(found: Array, x: Array, nu: Array, *, scaled: bool) -> Array:
-    """I by its power series, 10.25.2, whose terms have one sign; elsewhere what SciPy found, which
-    is up to a hundred ulp from the truth."""
+    """I by its power series, 10.25.2, whose terms have one sign; elsewhere SciPy's value `found`,
+    which is up to a hundred ulp from the truth.
+    """
     near = (x > 0) & (x < NEAR) & (np.abs(nu) < NEAR) & (nu != np.rint(nu))
     z, order = np.where(near, x, 1.0), np.where(near, nu, 0.5)
     term, total = np.ones_like(z), np.ones_like(z)

@@ -1,4 +1,4 @@
-"""SciPy's functions by name, and what is closer to the truth than a few of them.
+"""SciPy's functions by name, and more accurate versions of a few of them.
 
 SciPy's inverses of distribution functions are some ten ulp from the truth, and their derivatives,
 which are functions of them, some ten times as many: a step of Newton's more. Its exponential
@@ -103,7 +103,7 @@ def gamma_of_sum(x: Array, y: Array, more: Any = 0.0) -> Array:
 
 
 def _sum(x: Array, y: Array) -> tuple[Array, Array]:
-    """x + y, and what its rounding loses."""
+    """x + y, and its rounding error."""
     total = np.asarray(x + y)  # a sum of 0-d arrays is none
     back = total - x
     return total, (x - (total - back)) + (y - back)

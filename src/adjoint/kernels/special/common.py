@@ -54,8 +54,8 @@ def check_orders(what: str, *orders: int) -> None:
 def in_double(compute: Callable[..., Any], *operands: Any) -> Array:
     """Return `compute(*operands)` with the arrays in float64, rounded to their dtype at the end.
 
-    `compute` works element by element, on vectors. It gets a block at a time, so that what it makes
-    on the way stays in a cache.
+    `compute` works element by element, on vectors. It gets a block at a time, so that intermediate
+    values stay in the cache.
     """
     arrays = [x for x in operands if isinstance(x, np.ndarray)]
     dtype = arrays[0].dtype
@@ -72,8 +72,8 @@ def in_double(compute: Callable[..., Any], *operands: Any) -> Array:
 
 
 def as_operand(x: Any, dtype: np.dtype[Any]) -> Any:
-    """An array as it is; a number rounded to the dtype of the arrays, as a tensor of one would be:
-    what computes in float64 would take all of its digits.
+    """An array unchanged; a number rounded to the dtype of the arrays, as a 0-d tensor would be:
+    code that computes in float64 would otherwise use all of its digits.
     """
     return x if isinstance(x, np.ndarray) else element(x, dtypes.of(dtype))
 

@@ -34,7 +34,7 @@ def log_gamma(x: Array) -> Array:
 
 
 def log_gamma_inside(x: Array) -> Array:
-    """By log Γ(1 + f) = -log1p(f (1-f) …), 0 ≤ f < 1, which is right at the zeros 1 and 2."""
+    """log Γ by log Γ(1 + f) = -log1p(f (1-f) …), 0 ≤ f < 1, which is right at the zeros 1 and 2."""
     f = np.where(x < 1, x, np.where(x < 2, x - 1, x - 2))
     shift = np.where(x < 1, -np.log(x), np.where(x < 2, 0, np.log(np.where(x < 2, 1, x - 1))))
     return shift - np.log1p(from_c.function("ad_inverse_gamma_excess")(f))
@@ -49,7 +49,7 @@ def digamma(self: Array) -> Array:
 def digamma_real(x: Array) -> Array:
     from scipy import special
 
-    # SciPy is slow about the zero between -1 and 0, and beside the poles it has no digit right.
+    # SciPy is slow near the zero between -1 and 0, and near the poles it has no correct digit.
     result = branches(x, (x < 0) & (x != np.floor(x)), digamma_below_zero, special.digamma)
     zero = x == 0
     return np.where(zero, np.copysign(math.inf, -x), result) if zero.any() else result
@@ -100,7 +100,7 @@ def polygamma(n: int, self: Array) -> Array:
 
 
 def polygamma_difference(z: Array, b: Array, n: int) -> Array:
-    """ψ⁽ⁿ⁾(z + b) - ψ⁽ⁿ⁾(z), accurate also where b is small beside z."""
+    """ψ⁽ⁿ⁾(z + b) - ψ⁽ⁿ⁾(z), accurate even if b is much smaller than z."""
     check_orders("_polygamma_difference", n)
     return from_text("ad_polygamma_difference", z, b, n)
 

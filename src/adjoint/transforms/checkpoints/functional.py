@@ -1,7 +1,7 @@
 """Checkpoints inside transforms: a `Function` of the arguments; both derivatives run it again.
 
-A function that closes over differentiated tensors there runs as it is, which is right but saves no
-memory (see Note [Closures] in transforms/custom.py).
+A function that closes over differentiated tensors runs normally, which is right but saves no memory
+(see Note [Closures] in transforms/custom.py).
 """
 
 from __future__ import annotations

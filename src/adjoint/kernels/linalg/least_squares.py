@@ -245,7 +245,7 @@ _OF_POWERS = (2.0**-16, 2.0**16)
 
 
 def _pair_by_pair(a: Array, b: Array, p: float, found: Array) -> Array:
-    """Distances with those again whose terms underflow though the points are large."""
+    """The distances, computed again where terms underflow although the points are large."""
     least = _SIZES[a.dtype.char][0] if p == 2 else _SIZES[a.dtype.char][0] ** (2 / p)
     size = np.abs(np.concatenate([a, b]))
     if not ((size > 0) & (size < least)).any():  # differences of larger ones are no smaller

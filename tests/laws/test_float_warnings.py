@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.quiet import NO_MODULE, hush_modules
+from adjoint.core.float_warnings import NO_MODULE, hush_modules
 
 X = ad.tensor([0.0, 1.0, -1.0], dtype=ad.float64)
 INF = float("inf")
@@ -106,7 +106,7 @@ def test_errors_in_backward_name_the_users_line() -> None:
     x = ad.ones(2, requires_grad=True)
     y = x.exp()
     y.mul_(2)
-    with pytest.raises(RuntimeError, match=r"test_quiet\.py"):
+    with pytest.raises(RuntimeError, match=r"test_float_warnings\.py"):
         y.sum().backward()
 
 
