@@ -61,7 +61,7 @@ class Choices:
         return self._chosen(node.name, lambda: _choice(node, is_part, self))
 
     def define(self, node: Node) -> Definition | None:
-        """Define a node, and remember the definition of a pointwise one, which depends on it alone."""
+        """Define a node, and remember that of a pointwise one, which depends on it alone."""
         found = define(node)
         if isinstance(found, Pointwise):
             self.defined[node] = node.args, found

@@ -132,7 +132,7 @@ class BackwardPass:
         while heap:
             node = heapq.heappop(heap)[1]
             self.step(node, buffers.pop(node))
-        self.ends.settle()
+        self.ends.finish()
 
     def _run_plain(self) -> None:
         """Like the loop over `step`, with the common case written out: arrays, no hooks, no
@@ -194,7 +194,7 @@ class BackwardPass:
                     push(heap, (-edge.sequence, edge))
                 else:
                     node, grad = edge, value
-        self.ends.settle()
+        self.ends.finish()
 
     def step(self, node: Node, grad: Any) -> None:
         """Run one node and send its gradients on."""
