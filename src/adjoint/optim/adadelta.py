@@ -24,6 +24,7 @@ class Adadelta(FormulaOptimizer):
     """
 
     checks = ((lambda o: 0 <= o["rho"] <= 1, "(rho={rho}): must be from 0 to 1"),)
+    slot_names = ("square_avg", "acc_delta")
 
     def __init__(
         self, params: Any, lr: Any = 1.0, rho: float = 0.9, eps: float = 1e-6,
@@ -31,9 +32,6 @@ class Adadelta(FormulaOptimizer):
         maximize: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(params, locals())
-
-    def slots(self, group: Options) -> tuple[str, ...]:
-        return ("square_avg", "acc_delta")
 
     def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars

@@ -25,6 +25,7 @@ class Adagrad(FormulaOptimizer):
     """
 
     takes_sparse = True
+    slot_names = ("sum",)
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
@@ -36,9 +37,6 @@ class Adagrad(FormulaOptimizer):
             for p in group["params"]:
                 self.scalar_values(p, group)
                 self.slot_values(p, group)
-
-    def slots(self, group: Options) -> tuple[str, ...]:
-        return ("sum",)
 
     def initial(self, name: str, p: Any, group: Options) -> Any:
         first = self.defaults["initial_accumulator_value"]

@@ -23,15 +23,14 @@ class Adamax(FormulaOptimizer):
     tensor([ 0.9000, -1.9000], requires_grad=True)
     """
 
+    slot_names = ("exp_avg", "exp_inf")
+
     def __init__(
         self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
         maximize: bool = False, differentiable: bool = False, capturable: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(params, locals())
-
-    def slots(self, group: Options) -> tuple[str, ...]:
-        return ("exp_avg", "exp_inf")
 
     def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars

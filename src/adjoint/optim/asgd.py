@@ -26,6 +26,7 @@ class ASGD(FormulaOptimizer):
 
     initial_scalars: ClassVar[dict[str, float]] = {"step": 0.0, "eta": 0.0, "mu": 1.0}
     unchecked = ("alpha",)
+    slot_names = ("ax",)
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, lambd: float = 1e-4, alpha: float = 0.75,
@@ -33,9 +34,6 @@ class ASGD(FormulaOptimizer):
         maximize: bool = False, differentiable: bool = False, capturable: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(params, locals())
-
-    def slots(self, group: Options) -> tuple[str, ...]:
-        return ("ax",)
 
     def initial_scalar(self, name: str, group: Options) -> Any:
         made = super().initial_scalar(name, group)

@@ -43,6 +43,7 @@ class FormulaOptimizer(Optimizer):
     takes_sparse: ClassVar[bool] = False
     state_fades: ClassVar[bool] = False  # True: state also changes where a gradient is 0
     only_sparse: ClassVar[bool] = False
+    slot_names: ClassVar[tuple[str, ...]] = ()  # state of the parameter's shape: ("exp_avg",)
     unchecked: ClassVar[tuple[str, ...]] = ()  # options that mean something else than elsewhere
     checks: ClassVar[Checks] = ()  # rules of this optimiser's options alone
 
@@ -56,7 +57,7 @@ class FormulaOptimizer(Optimizer):
 
     def slots(self, group: Options) -> tuple[str, ...]:
         """The names of the state that has the parameter's shape, in the formula's order."""
-        raise NotImplementedError
+        return self.slot_names
 
     def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         """The numbers of the formula, and the next scalar state."""

@@ -45,6 +45,7 @@ class Muon(FormulaOptimizer):
             ": ns_coefficients are three numbers, ns_steps less than 100",
         ),
     )
+    slot_names = ("momentum_buffer",)
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,
@@ -62,9 +63,6 @@ class Muon(FormulaOptimizer):
                 raise ValueRangeError(
                     f"Muon: parameters are matrices, one has shape {show(p.shape)}"
                 )
-
-    def slots(self, group: Options) -> tuple[str, ...]:
-        return ("momentum_buffer",)
 
     def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         return {

@@ -25,6 +25,7 @@ class NAdam(FormulaOptimizer):
     """
 
     initial_scalars: ClassVar[dict[str, float]] = {"step": 0.0, "mu_product": 1.0}
+    slot_names = ("exp_avg", "exp_avg_sq")
 
     def __init__(
         self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
@@ -33,9 +34,6 @@ class NAdam(FormulaOptimizer):
         maximize: bool = False, capturable: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(params, locals())
-
-    def slots(self, group: Options) -> tuple[str, ...]:
-        return ("exp_avg", "exp_avg_sq")
 
     def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         step, product = scalars

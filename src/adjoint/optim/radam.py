@@ -24,6 +24,8 @@ class RAdam(FormulaOptimizer):
     tensor([ 0.8000, -1.6000], requires_grad=True)
     """
 
+    slot_names = ("exp_avg", "exp_avg_sq")
+
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8, weight_decay: float = 0, decoupled_weight_decay: bool = False, *,
@@ -31,9 +33,6 @@ class RAdam(FormulaOptimizer):
         differentiable: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(params, locals())
-
-    def slots(self, group: Options) -> tuple[str, ...]:
-        return ("exp_avg", "exp_avg_sq")
 
     def numbers(self, group: Options, scalars: Scalars) -> tuple[Numbers, Scalars]:
         (step,) = scalars

@@ -32,6 +32,7 @@ class Rprop(FormulaOptimizer):
             "(etas={etas}): must be below 1 and above 1, got {etas}",
         ),
     )
+    slot_names = ("prev", "step_size")
 
     def __init__(
         self, params: Any, lr: Any = 1e-2, etas: tuple[float, float] = (0.5, 1.2),
@@ -39,9 +40,6 @@ class Rprop(FormulaOptimizer):
         foreach: bool | None = None, maximize: bool = False, differentiable: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(params, locals())
-
-    def slots(self, group: Options) -> tuple[str, ...]:
-        return ("prev", "step_size")
 
     def initial(self, name: str, p: Any, group: Options) -> Any:
         if name == "prev":

@@ -30,6 +30,7 @@ class SparseAdam(FormulaOptimizer):
             "(lr={lr}, eps={eps}): both must be more than 0",
         ),
     )
+    slot_names = ("exp_avg", "exp_avg_sq")
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
@@ -46,9 +47,6 @@ class SparseAdam(FormulaOptimizer):
                 raise ValueRangeError(
                     f"SparseAdam: parameters are dense and real, got a {kind} one"
                 )
-
-    def slots(self, group: Options) -> tuple[str, ...]:
-        return ("exp_avg", "exp_avg_sq")
 
     def initial_scalar(self, name: str, group: Options) -> Any:
         return 0  # a plain number, as in PyTorch
