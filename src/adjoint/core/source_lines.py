@@ -18,7 +18,7 @@ from adjoint.core.texts import in_comment
 
 # code object and instruction of a caller; for an operator of a graph the line where it was traced:
 # "model.py:12"
-Place = tuple[CodeType, int] | str
+CallSite = tuple[CodeType, int] | str
 
 
 # Libraries that compute with arrays: their code is not the user's.
@@ -28,7 +28,7 @@ LIBRARIES = frozenset(("matplotlib", "numpy", "pandas", "scipy", "sklearn", "sta
 class _Inherited(threading.local):
     """The place for nodes that our own code records on behalf of an operator: its forward call."""
 
-    place: Place | None = None
+    place: CallSite | None = None
 
 
 inherited = _Inherited()
@@ -49,7 +49,7 @@ def is_ours(frame: Any) -> bool:
     return name.startswith("adjoint.") or name == "adjoint"
 
 
-def place_of(frame: Any) -> Place | None:
+def place_of(frame: Any) -> CallSite | None:
     """The place of the first user's frame from `frame` outwards, or the inherited place before
     it.
     """
@@ -90,7 +90,7 @@ def _function_of(frame: Any) -> str:
     return name if module.startswith("adjoint.nn.functional.") and name in frame.f_globals else ""
 
 
-def caller() -> Place | None:
+def caller() -> CallSite | None:
     """The place in the user's code that led to the function which calls this."""
     return place_of(sys._getframe(1))
 
@@ -101,7 +101,7 @@ def _line(place: tuple[CodeType, int]) -> int:
     return next(lines, code.co_firstlineno)
 
 
-def show_place(place: Place | None) -> str:
+def show_place(place: CallSite | None) -> str:
     """Write a place as file:line."""
     if place is None:
         return "an unknown place"
@@ -123,11 +123,11 @@ def user_line() -> str:
     return shown
 
 
-_LINES: dict[Place, str] = {}
+_LINES: dict[CallSite, str] = {}
 _MOST_LINES = 100_000
 
 
-def source_of(place: Place | None) -> str:
+def source_of(place: CallSite | None) -> str:
     """The source text of the line of a place; "" if it cannot be found."""
     if place is None or isinstance(place, str):
         return ""

@@ -290,7 +290,9 @@ def any_in(grads: Any) -> bool:
 
 
 def for_rule(node: Node, grad: Any) -> Any:
-    """The gradient that a node's rule takes: plain numbers, zeros kept apart or set to 0."""
+    """The gradient for a node's rule: for a pointwise rule as it stands, else with zeros set to
+    0.
+    """
     if type(grad) is list:
         return [clean(g) for g in grad]
     return grad.value if node.rule.zeros == KEEPS else clean(grad)

@@ -26,7 +26,7 @@ from numpy import ndarray
 
 from adjoint.core.dtypes import OF
 from adjoint.core.errors import GradError, InplaceError
-from adjoint.core.source_lines import Place, caller
+from adjoint.core.source_lines import CallSite, caller
 from adjoint.core.state import current
 
 next_sequence = itertools.count(1).__next__
@@ -38,7 +38,7 @@ class Counter:
     __slots__ = ("by", "count", "place")
 
     by: str  # "add_", from the first write on
-    place: Place | None  # set from the first write on, too
+    place: CallSite | None  # set from the first write on, too
 
     def __init__(self) -> None:
         self.count = 0
@@ -213,7 +213,7 @@ class Node:
     dtype: Any
     outputs: tuple[tuple[tuple[int, ...], Any], ...] | None  # shape and dtype of each, if several
     sequence: int
-    place: Place | None
+    place: CallSite | None
     home: Any  # None for plain tensors, else the level that the node lives on
     extra: NodeExtra | None
 

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from adjoint.core.errors import CheckpointError, InplaceError
-from adjoint.core.source_lines import Place, caller, show_place
+from adjoint.core.source_lines import CallSite, caller, show_place
 from adjoint.core.state import changed, current
 from adjoint.tape import backward_passes
 from adjoint.tape.observe import pack_value
@@ -116,7 +116,7 @@ class Frame:
         self.early_stop = early_stop if override is None else override
         self.complete = False  # whether the first run has ended
         self.facts: list[Fingerprint] = []  # fingerprints of the saved tensors, in order
-        self.places: list[Place | None] = []  # where each was saved, if debug
+        self.places: list[CallSite | None] = []  # where each was saved, if debug
         self.handles: list[Any] = []  # weak references to the placeholders that nodes still hold
         self.found: weakref.WeakKeyDictionary[Any, dict[int, Any]] = weakref.WeakKeyDictionary()
 
