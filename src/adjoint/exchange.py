@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.calls.methods import from_numpy
-from adjoint.core.devices import Device, present
+from adjoint.core.devices import Device, existing_device
 from adjoint.core.dtypes import DEFAULT, bfloat16, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, ExchangeError, ValueRangeError
 from adjoint.core.importing import imported
@@ -57,7 +57,7 @@ def from_file(
     """
     wanted = DEFAULT.dtype if dtype is None else to_dtype(dtype)
     if options.get("device") is not None:
-        present("from_file", options["device"])
+        existing_device("from_file", options["device"])
     path = os.fspath(filename)
     if shared:
         with open(path, "ab") as file:
@@ -160,7 +160,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     >>> ad.from_dlpack(np.arange(3.0))
     tensor([0., 1., 2.], dtype=ad.float64)
     """
-    if device is not None and present("from_dlpack", device).type != "cpu":
+    if device is not None and existing_device("from_dlpack", device).type != "cpu":
         raise ExchangeError(f"from_dlpack: a tensor on {str(device)!r} has no memory to exchange")
     if isinstance(ext_tensor, Tensor):
         check_exchangeable(ext_tensor)

@@ -20,7 +20,7 @@ from adjoint.tape.mutation import allow_mutation_on_saved_tensors
 from adjoint.tape.saved import SavedTensor
 from adjoint.tensor import nodes
 from adjoint.tensor.modes import node_creation_hook, saved_tensors_hooks
-from adjoint.tensor.nodes import Handle, is_inference, wrote
+from adjoint.tensor.nodes import Handle, count_write, is_inference
 from adjoint.tensor.tensor import Tensor, make
 
 __all__ = [
@@ -77,7 +77,7 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     """
     for one in [tensor] if isinstance(tensor, Tensor) else tensor:
         if not is_inference(one):  # which counts nothing, and which nobody can have saved
-            wrote(one, "increment_version")
+            count_write(one, "increment_version")
 
 
 @contextmanager

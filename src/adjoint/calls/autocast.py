@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from adjoint.core.devices import COUNTS, Device, present
+from adjoint.core.devices import COUNTS, Device, existing_device
 from adjoint.core.dtypes import DType, bfloat16, float16, float32, float64, to_dtype
 from adjoint.core.errors import ArgumentError, DtypeError
 from adjoint.core.records import record
@@ -198,7 +198,7 @@ def set_autocast_enabled(device_type: Any, enabled: bool = True) -> None:
     False
     """
     if isinstance(device_type, str):
-        present("set_autocast_enabled", device_type)
+        existing_device("set_autocast_enabled", device_type)
     else:
         enabled = device_type
     _set(enabled=bool(enabled))
@@ -210,7 +210,7 @@ def set_autocast_dtype(device_type: str, dtype: Any) -> None:
     >>> import adjoint as ad
     >>> ad.set_autocast_dtype("cpu", ad.bfloat16)
     """
-    present("set_autocast_dtype", device_type)
+    existing_device("set_autocast_dtype", device_type)
     _set(dtype=to_dtype(dtype))
 
 

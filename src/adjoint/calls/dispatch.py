@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from adjoint.core.devices import CPU, META, Device, present
+from adjoint.core.devices import CPU, META, Device, existing_device
 from adjoint.core.errors import (
     AdjointError,
     ArgumentError,
@@ -34,7 +34,7 @@ from adjoint.homes import meta, overrides
 from adjoint.ops import arguments, binding, former
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.schema import Argument, Schema
-from adjoint.tensor.nodes import before_write, wrote
+from adjoint.tensor.nodes import before_write, count_write
 from adjoint.tensor.tensor import Tensor, alias, is_plain
 
 # Arguments that place a new tensor; checked here, and ignored by kernels.
@@ -136,7 +136,7 @@ def _place(op: Operator, values: list[Any]) -> Device | None:
             )
     if device is None:
         return None
-    return META if present(op.name, device).type == "meta" else CPU
+    return META if existing_device(op.name, device).type == "meta" else CPU
 
 
 def again(op: Operator, values: list[Any]) -> Any:
@@ -325,7 +325,7 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
             raise OutOfMemory(f"{what}: {error}") from None
     if plain and result.home is None:
         np.copyto(out.value, result.value, casting="unsafe")
-        wrote(out, what)
+        count_write(out, what)
         return out
     return out.copy_(result)  # copy_ carries tangents and batches
 

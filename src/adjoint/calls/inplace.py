@@ -26,7 +26,7 @@ from adjoint.ops.operator import HINTS, Operator, packet
 from adjoint.tape import narrow
 from adjoint.tape.saving import RESULT, TENSOR, all_saves
 from adjoint.tensor import overlaps, views
-from adjoint.tensor.nodes import Node, before_write, wrote
+from adjoint.tensor.nodes import Node, before_write, count_write
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
 
@@ -81,7 +81,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         if current().recording and result.edge is None and before.edge is not None:
             result = _without_derivative(result, before)
         if result.edge is not None and before.edge is None:
-            views.check_writable(tensor, what, with_history=True)
+            views.check_recorded_write(tensor, what, with_history=True)
         _write(what, tensor, result)
         if forward.is_dual(result) or forward.is_dual(tensor):
             forward.DUALS.write_tangent(tensor, forward.DUALS.tangent(result))
@@ -104,7 +104,7 @@ def _write_in_turns(op: Operator, functional: Callable[..., Any], values: list[A
     if not overlaps.is_of_elements(op.row) or not _is_plain_write(values):
         overlaps.refuse(what)
     overlaps.write_in_turns(what, lambda v: _call(op, functional, v), values)
-    wrote(values[0], what)
+    count_write(values[0], what)
     return values[0]
 
 
@@ -122,7 +122,7 @@ def _write_at_once(
         return False
     if loops(*arrays, out=tensor.value) is None:
         return False
-    wrote(tensor, op.schema.name)
+    count_write(tensor, op.schema.name)
     return True
 
 
@@ -182,7 +182,7 @@ def _write_plainly(
     if not array.flags.writeable or (0 in array.strides and is_expanded(array)):
         return None
     large.write(array, result.value)
-    wrote(tensor, what)
+    count_write(tensor, what)
     return tensor
 
 
@@ -239,7 +239,7 @@ def _without_derivative(result: Tensor, before: Tensor) -> Tensor:
 def check_writable(tensor: Tensor, what: str, *, one_number: bool = False) -> None:
     """Raise if `tensor` cannot be written to; an expanded tensor takes only a single number."""
     before_write(tensor, what)
-    views.check_writable(tensor, what)
+    views.check_recorded_write(tensor, what)
     array = tensor.value
     if not one_number and 0 in array.strides and is_expanded(array):
         raise InplaceError(
@@ -258,7 +258,7 @@ def _write(what: str, tensor: Tensor, result: Tensor) -> None:
         )
     check_inplace_cast(what, result.dtype, tensor.dtype)
     np.copyto(tensor.value, result.value, casting="unsafe")
-    wrote(tensor, what)
+    count_write(tensor, what)
 
 
 def _share_result(result: Tensor, tensor: Tensor) -> None:
@@ -273,7 +273,7 @@ def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) 
     """squeeze_, t_, …: the tensor becomes a view of a new tensor for its former value."""
     tensor, what = values[0], op.name
     before_write(tensor, what)
-    views.check_writable(tensor, what)
+    views.check_recorded_write(tensor, what)
     outer = make(tensor.value, edge=tensor.edge)
     forward.dual(outer, forward.DUALS.tangent(tensor))
     view = packet(what.removesuffix("_")) if views.is_shared(tensor) else functional
@@ -285,5 +285,5 @@ def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) 
         return viewed
 
     views.become_view(tensor, outer, take)
-    wrote(tensor, what)
+    count_write(tensor, what)
     return tensor

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.calls import gradients
-from adjoint.core.devices import COUNTS, CPU, META, Device, present
+from adjoint.core.devices import COUNTS, CPU, META, Device, existing_device
 from adjoint.core.dtypes import DType, complex32, complex64, of, to_dtype
 from adjoint.core.errors import ArgumentError, GradError, NoData
 from adjoint.core.layouts import PRESERVE, format_number
@@ -131,7 +131,7 @@ def from_numpy(array: Any) -> Tensor:
 def device_of(what: str, device: Any) -> Device:
     """The device of a new tensor, CPU or META: the named one, or the default."""
     chosen = current().default_device if device is None else device
-    return META if chosen is not None and present(what, chosen).type == "meta" else CPU
+    return META if chosen is not None and existing_device(what, chosen).type == "meta" else CPU
 
 
 def backward(
@@ -168,7 +168,7 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
             device = value
         elif value is not None:
             dtype = value
-    if device is not None and present("to", device).type == "meta":
+    if device is not None and existing_device("to", device).type == "meta":
         return meta_tensor(self.shape, self.dtype if dtype is None else to_dtype(dtype))
     if device is not None and self.is_meta:
         raise NoData(

@@ -194,7 +194,7 @@ def publish(made: str, path: str) -> None:
     os.chmod(made, 0o644)  # not by the umask: only we may change it
     size = os.stat(made).st_size
     os.replace(made, path)
-    wrote(os.path.dirname(path), size)
+    count_written(os.path.dirname(path), size)
 
 
 def limit() -> int:
@@ -248,7 +248,7 @@ def shrink(directory: str, most: int, *, fresh: float = _FRESH) -> int:
 _written: dict[str, int] = {}  # bytes since the last check, by directory
 
 
-def wrote(directory: str, size: int) -> None:
+def count_written(directory: str, size: int) -> None:
     """Count a written file, and from time to time remove old files."""
     _written[directory] = _written.get(directory, 0) + size
     if _written[directory] > limit() / _LOOKS:

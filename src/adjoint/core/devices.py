@@ -60,10 +60,10 @@ CPU = Device("cpu")
 META = Device("meta")
 
 
-def present(what: str, device: Any) -> Device:
+def existing_device(what: str, device: Any) -> Device:
     """Return the device that a user means, or raise if it is not there.
 
-    >>> present("zeros", "cpu:0")
+    >>> existing_device("zeros", "cpu:0")
     device(type='cpu', index=0)
     """
     found = device if type(device) is Device else Device(device)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import threads
-from adjoint.core.devices import present
+from adjoint.core.devices import existing_device
 from adjoint.core.errors import ArgumentError, ValueRangeError
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +42,7 @@ class Generator:
     __slots__ = ("_lock", "_numpy", "_seed", "device")
 
     def __init__(self, device: Any = "cpu") -> None:
-        self.device = present("Generator", device)
+        self.device = existing_device("Generator", device)
         if self.device.type != "cpu":
             raise ArgumentError(f"Generator(device={device!r}): generators live on the CPU")
         self._lock = threads.lock()

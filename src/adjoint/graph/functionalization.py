@@ -25,7 +25,7 @@ from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.tape import fitting
 from adjoint.tensor import views
-from adjoint.tensor.nodes import wrote
+from adjoint.tensor.nodes import count_write
 from adjoint.tensor.tensor import is_plain, make
 
 Prepare = Callable[[Operator, list[Any]], tuple[Operator, list[Any]]]
@@ -89,7 +89,7 @@ def write(level: Any, op: Operator, function: Callable[..., Any], values: list[A
     if result.dtype is not target.dtype:
         result = result.to(target.dtype)
     _rebind(level, op.name, target, level.value(result))
-    wrote(target, op.name)
+    count_write(target, op.name)
     return target
 
 

@@ -31,7 +31,7 @@ from adjoint.ops.operator import Operator, packet
 from adjoint.table.rows import Row
 from adjoint.tensor import views
 from adjoint.tensor.home import Height, Home, new_tensor
-from adjoint.tensor.nodes import Leaf, wrote
+from adjoint.tensor.nodes import Leaf, count_write
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.tensor.views import has_living_views
 
@@ -253,7 +253,7 @@ class Fans(Home):
         result = functional(before, *values[1:count], **keywords).to(target.dtype)
         np.copyto(target.value, np.broadcast_to(result.value, target.value.shape))
         target.home, target.companion, target.edge = result.home, result.companion, result.edge
-        wrote(target, op.name)
+        count_write(target, op.name)
         return target
 
     def detach(self, tensor: Tensor) -> Tensor:

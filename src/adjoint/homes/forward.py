@@ -28,7 +28,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import views
 from adjoint.tensor.home import Height, Home
-from adjoint.tensor.nodes import Node, Output, own_counter, wrote
+from adjoint.tensor.nodes import Node, Output, count_write, own_counter
 from adjoint.tensor.tensor import Tensor, alias, make
 
 
@@ -184,7 +184,7 @@ class JvpLevel(Forward, Level):
         with self.outside():
             target.value.copy_(self.below(result))
             self.write_tangent(target, self.tangent(result))
-        wrote(target, op.name)
+        count_write(target, op.name)
 
     def direction(self, tensor: Tensor) -> Any:
         return super().direction(tensor) if tensor.companion is None else tensor.companion

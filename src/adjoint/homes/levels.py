@@ -25,7 +25,7 @@ from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import overlaps, views
 from adjoint.tensor.home import Height, Home
-from adjoint.tensor.nodes import ZERO, Node, Output, next_sequence, own_counter, wrote
+from adjoint.tensor.nodes import ZERO, Node, Output, count_write, next_sequence, own_counter
 from adjoint.tensor.tensor import Tensor, leaving, make, no_array
 
 
@@ -148,7 +148,7 @@ class Level(Home):
             return viewed
 
         views.become_view(target, outer, take)
-        wrote(target, op.name)
+        count_write(target, op.name)
         return target
 
     def process_inplace(
@@ -462,7 +462,7 @@ class GradLevel(Level):
 
     def check_belongs(self, op: Operator, target: Any) -> None:
         super().check_belongs(op, target)
-        views.check_writable(target, op.name)
+        views.check_recorded_write(target, op.name)
 
     def cloned(self, tensor: Any) -> Any:
         return self.lift(tensor.value.clone(), tensor.edge)
@@ -471,7 +471,7 @@ class GradLevel(Level):
         """Write the value below, and move the history here."""
         with self.outside():
             target.value.copy_(self.below(result))
-        wrote(target, op.name)
+        count_write(target, op.name)
         if current().recording and on_level(result) and result.edge is not None:
             views.rebase(target, result.edge)
 

@@ -24,7 +24,7 @@ from adjoint.nn.utils.clip_grad import clip_grad_norm_, get_total_norm
 from adjoint.optim.formulas import FormulaOptimizer, on_tensors, option
 from adjoint.optim.optimizer import between_hooks
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.nodes import Leaf, before_write, wrote
+from adjoint.tensor.nodes import Leaf, before_write, count_write
 from adjoint.tensor.tensor import make
 from adjoint.transforms.reverse import value_and_grad
 from adjoint.transforms.stateless import functional_call
@@ -330,4 +330,4 @@ def _write(targets: Any, values: Any, place: Any) -> None:
     for target, value in zip(targets, values, strict=True):
         before_write(target, _NAME)
         target.value[...] = value.value
-        wrote(target, _NAME, place)
+        count_write(target, _NAME, place)

@@ -26,7 +26,7 @@ from adjoint.optim.loops import apply
 from adjoint.optim.optimizer import Optimizer
 from adjoint.optim.options import Checks, Options
 from adjoint.tensor.modes import enable_grad
-from adjoint.tensor.nodes import before_write, wrote
+from adjoint.tensor.nodes import before_write, count_write
 from adjoint.tensor.tensor import Tensor, make
 
 Array = np.ndarray[Any, Any]
@@ -234,7 +234,7 @@ class _Update:
             before_write(target, self.name)
         self._kernel(scalars, arrays[0].dtype).update(arrays)
         for target in targets:
-            wrote(target, self.name, self.place)
+            count_write(target, self.name, self.place)
 
     def _on_tensors(self, p: Any, grad: Any, slots: list[Any], scalars: Scalars) -> None:
         inputs = [p, grad, *slots]
@@ -257,7 +257,7 @@ class _Update:
         for target, array in zip(targets, arrays, strict=True):
             before_write(target, self.name)
             target.array[index] = array
-            wrote(target, self.name, self.place)
+            count_write(target, self.name, self.place)
 
 
 def on_tensors(formula: Callable[..., Any], n: Any, inputs: list[Any]) -> list[Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
-from adjoint.core.devices import present
+from adjoint.core.devices import existing_device
 from adjoint.core.errors import ArgumentError, FileError
 from adjoint.nn.modules.module import Module
 from adjoint.serialization import archives, description, pytorch, pytorch_writer, safetensors
@@ -154,7 +154,7 @@ def _check_location(location: Any) -> None:
     if location is None or callable(location):
         return
     for place in location.values() if isinstance(location, dict) else [location]:
-        if present("ad.load", place).type == "meta":
+        if existing_device("ad.load", place).type == "meta":
             raise ArgumentError("ad.load: tensors are loaded with their data; use x.to('meta')")
 
 

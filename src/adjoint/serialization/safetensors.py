@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.devices import present
+from adjoint.core.devices import existing_device
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, FileError
 from adjoint.core.records import record
@@ -142,7 +142,7 @@ def load_file(filename: Any, device: Any = "cpu", *, mmap: bool = True) -> dict[
     ...     ad.utils.safetensors.load_file(path)
     {'weight': tensor([1., 1.])}
     """
-    present("load_file", device)
+    existing_device("load_file", device)
     source = opened("load_file", filename, mapped=mmap and is_path(filename))
     try:
         return read(source)
@@ -175,7 +175,7 @@ class safe_open:  # noqa: N801 - the name is that of the package
 
     def __init__(self, filename: Any, framework: str = "pt", device: Any = "cpu") -> None:
         """`framework` is accepted for those who name PyTorch: the tensors are adjoint's."""
-        present("safe_open", device)
+        existing_device("safe_open", device)
         self._source = opened("safe_open", filename, mapped=is_path(filename))
         try:
             entries, self._metadata = header_of(self._source)

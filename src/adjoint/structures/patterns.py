@@ -248,7 +248,7 @@ def united(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
 
 def _merged(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
     """Like `united`, for two coalesced patterns, whose coordinates are sorted."""
-    before, there = found(other.linear, one.linear)
+    before, there = positions_of(other.linear, one.linear)
     new = other.linear[~there]
     mine = np.arange(one.nnz) + np.searchsorted(new, one.linear)
     theirs = np.empty(other.nnz, np.int64)
@@ -261,7 +261,7 @@ def _merged(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
     return pattern, np.concatenate([mine, theirs])
 
 
-def found(wanted: Array, linear: Array) -> tuple[Array, Array]:
+def positions_of(wanted: Array, linear: Array) -> tuple[Array, Array]:
     """The index of each wanted number in `linear` (0 if absent), and whether it is there.
 
     `linear` holds each number once.
@@ -384,12 +384,12 @@ def no_coordinates(dims: int) -> Array:
     return np.zeros((dims, 0), np.int64)
 
 
-def numbers(places: list[int]) -> Array:
+def int64_array(places: list[int]) -> Array:
     """Integers as an int64 array."""
     return np.array(places, np.int64)
 
 
-def where(there: Array) -> Array:
+def indices_where(there: Array) -> Array:
     """The indices where a mask is True."""
     return np.flatnonzero(there)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from adjoint.core import threads
 from adjoint.core.storage import fills_memory, is_expanded
-from adjoint.tensor.nodes import wrote
+from adjoint.tensor.nodes import count_write
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
 ndarray = np.ndarray
@@ -40,7 +40,7 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
             value = grad if type(grad) is ndarray else grad.value
             if known.value.flags.writeable and not is_expanded(known.value):
                 np.add(known.value, value, out=known.value, casting="unsafe")
-                wrote(known, "backward")
+                count_write(known, "backward")
             else:
                 extra.grad = make(known.value + value)
 

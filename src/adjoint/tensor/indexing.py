@@ -24,7 +24,7 @@ from adjoint.core.shapes import show
 from adjoint.core.storage import is_duck_array
 from adjoint.elements import large
 from adjoint.ops import runtime
-from adjoint.tensor.nodes import Leaf, before_write, wrote
+from adjoint.tensor.nodes import Leaf, before_write, count_write
 from adjoint.tensor.tensor import Tensor, is_plain
 
 _Found = list[tuple[int, Any]]  # dimension of the view, index tensor
@@ -112,7 +112,7 @@ def _written(tensor: Tensor, key: Any, value: Any) -> bool:
         array[key] = value
     except (IndexError, TypeError, ValueError):
         return False
-    wrote(tensor, "__setitem__")
+    count_write(tensor, "__setitem__")
     return True
 
 

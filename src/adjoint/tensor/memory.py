@@ -14,7 +14,7 @@ from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
 from adjoint.tensor.construct import tensor_from_data
-from adjoint.tensor.nodes import Leaf, before_write, own_counter, wrote
+from adjoint.tensor.nodes import Leaf, before_write, count_write, own_counter
 from adjoint.tensor.tensor import Tensor, alias, make
 
 
@@ -91,7 +91,7 @@ def set_(
         kind = source.dtype.name if isinstance(source, Tensor) else type(source).__name__
         raise ArgumentError(f"set_: needs a tensor of dtype {self.dtype.name}, got {kind}")
     _check_free("set_", self)
-    views.check_writable(self, "set_")
+    views.check_recorded_write(self, "set_")
     hooks = self.edge.hooks if type(self.edge) is Leaf else None
     counter = own_counter(source)
     views.become_view(self, alias(self, self.edge), lambda _: make(source.value))
@@ -100,7 +100,7 @@ def set_(
         self.edge = Leaf(self)
         if hooks is not None:
             self.edge.take_hooks(hooks)
-    wrote(self, "set_")
+    count_write(self, "set_")
     return self
 
 
@@ -133,7 +133,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
         resized, kept = places, flat[offset:]
         resized.transpose(order).reshape(-1)[: kept.size] = kept
     self.value = resized
-    wrote(self, "resize_")
+    count_write(self, "resize_")
     return self
 
 

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
 from typing import Any, Self, TypeVar, overload
 
-from adjoint.core.devices import CPU, Device, present
+from adjoint.core.devices import CPU, Device, existing_device
 from adjoint.core.dtypes import default_of
 from adjoint.core.errors import GradError
 from adjoint.core.source_lines import warn
@@ -203,7 +203,7 @@ class default_device(SeenMode):  # noqa: N801 - as the other modes
     """Make new tensors on a device, where none is named."""
 
     def __init__(self, device: Any) -> None:
-        self.device = None if device is None else present("default device", device)
+        self.device = None if device is None else existing_device("default device", device)
 
     def changes(self, before: State) -> dict[str, Any]:
         return {"default_device": self.device, "seen": True}
@@ -284,7 +284,7 @@ def set_default_device(device: Any) -> None:
     device(type='meta')
     >>> ad.set_default_device(None)
     """
-    chosen = None if device is None else present("set_default_device", device)
+    chosen = None if device is None else existing_device("set_default_device", device)
     if chosen is not None and not _default:
         _default.append(set_default_device)
         seeing.append(set_default_device)

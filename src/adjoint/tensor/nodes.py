@@ -458,7 +458,7 @@ def own_counter(tensor: Any) -> Counter:
     return tensor.counter
 
 
-def wrote(tensor: Any, by: str, place: Any = None) -> None:
+def count_write(tensor: Any, by: str, place: Any = None) -> None:
     """Count a write to a tensor by operator `by`; `place` is the user's line, if it is known."""
     counter = tensor.counter
     if counter is ZERO:

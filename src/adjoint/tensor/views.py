@@ -252,7 +252,7 @@ def replay(path: tuple[Step, ...], base: Any) -> Any:
     return base
 
 
-def check_writable(tensor: Tensor, by: str, *, with_history: bool = False) -> None:
+def check_recorded_write(tensor: Tensor, by: str, *, with_history: bool = False) -> None:
     """Raise if a recorded write to `tensor` would corrupt derivatives.
 
     `with_history`: the written value requires a gradient, so the tensor and its base will, too.

@@ -6,7 +6,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
-from adjoint.core.devices import present
+from adjoint.core.devices import existing_device
 from adjoint.core.dtypes import DType, finfo, to_dtype
 from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.tensor.tensor import Tensor
@@ -35,7 +35,7 @@ def make_tensor(
     (True, ad.int8, True)
     """
     if device is not None:
-        present("make_tensor", device)
+        existing_device("make_tensor", device)
     kind = to_dtype(dtype)
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     if noncontiguous and memory_format is not None:

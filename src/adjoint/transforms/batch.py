@@ -29,7 +29,7 @@ from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import views
-from adjoint.tensor.nodes import wrote
+from adjoint.tensor.nodes import count_write
 from adjoint.tensor.tensor import Tensor
 
 LOOPED: Counter[str] = Counter()  # how often each operator ran as a loop
@@ -258,7 +258,7 @@ class BatchLevel(Level):
             self._give_batch(target)
         with self.outside():
             self.front(target).copy_(self.front(result))
-        wrote(target, op.name)
+        count_write(target, op.name)
 
     def _give_batch(self, tensor: Tensor) -> None:
         """Give a tensor that all samples shared a value for each sample.

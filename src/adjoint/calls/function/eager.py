@@ -16,7 +16,7 @@ from adjoint.homes import forward
 from adjoint.tape import observe
 from adjoint.tensor import views
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.nodes import Output, wrote
+from adjoint.tensor.nodes import Output, count_write
 from adjoint.tensor.tensor import Tensor, make
 
 
@@ -66,8 +66,8 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> Callable[[], Tensor]:
 
 def _connect(function: Any, context: FunctionContext, output: Tensor, edge: Output) -> None:
     if results.is_among(output, context.dirty_tensors):
-        views.check_writable(output, function.__name__)
-        wrote(output, function.__name__)
+        views.check_recorded_write(output, function.__name__)
+        count_write(output, function.__name__)
         views.rebase(output, edge)
     else:
         output.edge = edge

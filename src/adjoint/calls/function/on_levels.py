@@ -19,7 +19,7 @@ from adjoint.core.state import current
 from adjoint.homes import levels
 from adjoint.homes.forward import fit_tangent
 from adjoint.tensor import views
-from adjoint.tensor.nodes import Output, wrote
+from adjoint.tensor.nodes import Output, count_write
 from adjoint.tensor.tensor import Tensor
 
 
@@ -61,7 +61,7 @@ def _lifted(level: Any, name: str, context: FunctionContext, inputs: Inputs, out
                 f"{name}: a tensor from outside {level.name} is changed in place with a value "
                 "from inside; clone() it inside and pass the copy"
             )
-        wrote(target, name)
+        count_write(target, name)
         return target
     lifted = level.lift(output)
     source = next((a for a in inputs.args if level.owns(a) and _views(output, a.value)), None)
@@ -102,7 +102,7 @@ class _CallOnLevel:
             if is_differentiable(context, output):
                 edge = Output(node, number)
                 if is_among(output, context.dirty_tensors):
-                    views.check_writable(out, self.function.__name__)
+                    views.check_recorded_write(out, self.function.__name__)
                     views.rebase(out, edge)
                 else:
                     out.edge = edge

@@ -94,8 +94,8 @@ def _product(self: Tensor, other: Tensor) -> Tensor:
     one, two = self.companion, other.companion
     if one == two:
         return assemble(one, self.stored * other.stored)
-    places, there = patterns.found(one.linear, two.linear)
-    mine = index(patterns.where(there))
+    places, there = patterns.positions_of(one.linear, two.linear)
+    mine = index(patterns.indices_where(there))
     found = entries(self).index_select(0, mine) * entries(other).index_select(
         0, index(places[there])
     )

@@ -299,7 +299,7 @@ def mask(self: Tensor, mask: Tensor) -> Tensor:
             f"sparse_mask: {self.companion.dense_dim} and {pattern.dense_dim} dense dimensions; "
             "the numbers must agree"
         )
-    places, there = patterns.found(pattern.linear, self.companion.linear)
+    places, there = patterns.positions_of(pattern.linear, self.companion.linear)
     if not there.any():
         return assemble(pattern, self.stored.new_zeros(pattern.values_shape))
     found = entries(self).index_select(0, index(places))

@@ -149,7 +149,7 @@ def _chosen(self: Tensor, dim: int, places: list[int]) -> Tensor:
     shape = (*pattern.shape[:dim], len(places), *pattern.shape[dim + 1 :])
     if dim >= pattern.sparse_dim:
         values = self.stored.index_select(
-            dim - pattern.sparse_dim + 1, index(patterns.numbers(places))
+            dim - pattern.sparse_dim + 1, index(patterns.int64_array(places))
         )
         found = patterns.coo(
             shape, pattern.coordinates, pattern.dense_dim, is_coalesced=pattern.is_coalesced

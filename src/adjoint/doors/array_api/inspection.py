@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.devices import CPU, Device, present
+from adjoint.core.devices import CPU, Device, existing_device
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ValueRangeError
 
@@ -124,7 +124,7 @@ class Information:
 
 def _check_device(what: str, device: Any) -> None:
     if device is not None:
-        present(what, device)
+        existing_device(what, device)
 
 
 def __array_namespace_info__() -> Information:  # noqa: N807 - the standard's name

@@ -17,7 +17,7 @@ from adjoint.calls.methods import tensor
 from adjoint.core.errors import ValueRangeError
 from adjoint.core.source_lines import caller, warn
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.nodes import before_write, wrote
+from adjoint.tensor.nodes import before_write, count_write
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
 __all__ = [
@@ -48,7 +48,7 @@ def _change(grads: list[Any], by: str, function: Callable[[Any], Any]) -> None:
     for grad in grads:
         before_write(grad, by)
         function(grad.value)
-        wrote(grad, by, place)
+        count_write(grad, by, place)
 
 
 def _limit(array: Any, bound: float) -> None:
