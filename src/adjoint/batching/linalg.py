@@ -31,9 +31,7 @@ def qr(batch: Batch, A: Tensor, mode: str) -> Any:
 
 
 def eigh(batch: Batch, A: Tensor, UPLO: str, compute_v: bool) -> Any:
-    """Run linalg_eigh, which asks whether the levels below differentiate: Note [Repeated
-    values].
-    """
+    """Run linalg_eigh, which asks if the levels below differentiate: Note [Repeated values]."""
     need(batch, (2,))
     if compute_v:
         return ops.linalg_eigh(A, UPLO)

@@ -107,9 +107,7 @@ def _tensors(batch: Batch, values: Any) -> Any:
 
 
 def _from_one_state(batch: Batch, values: Any) -> Tensor:
-    """Draw sample after sample, all from the same state; the stream continues after the last
-    one.
-    """
+    """Draw sample after sample, all from one state; the stream continues after the last."""
     generator = named(batch, values).get("generator")
     if not batch.size:
         one = batch.op.call(

@@ -1,6 +1,4 @@
-"""Resampling under vmap: the batch is merged with the operator's batch, its channels, or the
-places.
-"""
+"""Resampling under vmap: the batch joins the operator's batch, its channels, or its places."""
 
 from __future__ import annotations
 

@@ -30,9 +30,7 @@ def numbers(sizes: Geometry, large: Sequence[int], small: Sequence[int]) -> list
 def convolve(
     large: Array, weight: Array, bias: Array | None, sizes: Geometry, small: Array
 ) -> bool:
-    """Write `small`, with the bias of each channel added; return whether there is native code for
-    it.
-    """
+    """Write `small`, with the bias of each channel; return whether there is native code."""
     run = loading.ready("convolution", "convolve", large.dtype, large.ndim - 2)
     if run is None:
         return False
@@ -42,9 +40,7 @@ def convolve(
 
 
 def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, large: Array) -> bool:
-    """Write `large`, with the bias of each channel added; return whether there is native code for
-    it.
-    """
+    """Write `large`, with the bias of each channel; return whether there is native code."""
     run = loading.ready("convolution", "spread", small.dtype, small.ndim - 2)
     if run is None:
         return False

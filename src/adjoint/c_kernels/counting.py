@@ -18,9 +18,7 @@ _KINDS = {"f": "float", "d": "double", "l": "long", "i": "int"}
 
 
 def even(into: Array, start: float, end: float, step: float, half: int) -> bool:
-    """Write evenly spaced numbers: the first `half` counted up from the start, the others down from
-    the end.
-    """
+    """Write evenly spaced numbers: `half` of them from the start, the others down from the end."""
     run = _function("even", into) if into.dtype.kind == "f" else None
     if run is None:
         return False

@@ -189,9 +189,7 @@ class _Traversal:
 
 @lru_cache(maxsize=4096)
 def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Traversal | None:
-    """The traversal for arrays with these shapes and strides, and `out`; None if NumPy must
-    compute.
-    """
+    """The traversal for arrays with these shapes and strides; None if NumPy must compute."""
     try:
         shape = np.broadcast_shapes(*(shape for shape, *_ in lies))
     except ValueError:
@@ -418,9 +416,7 @@ def _converter(which: str, dtype: str) -> str:
 
 
 def _ways(used: dict[str, str]) -> list[tuple[str, ...]]:
-    """The choices of operands that are constant within a block: none, or a single one of the first
-    few.
-    """
+    """The operands that may be constant within a block: none, or one of the first few."""
     plain = len(used) in (2, 3) and all(s == c for s, c in (STORED[d] for d in used.values()))
     return [(), *((n,) for n in used if plain)]
 
@@ -498,17 +494,13 @@ def _run(loop: ElementLoop, used: dict[str, str]) -> str:
 
 
 def _straight(used: dict[str, str], places: dict[str, int], way: tuple[str, ...]) -> str:
-    """The C condition that operands are contiguous along a row, except the constant ones in
-    `way`.
-    """
+    """The C condition that operands are contiguous along a row, but for constant ones in `way`."""
     steps = (f"s[{4 * places[n] + 3}] == {int(n not in way)}" for n in used)
     return " && ".join(steps) or "1"
 
 
 def _converted(loop: ElementLoop, packed: dict[str, str]) -> str:
-    """The C text of a block for a loop that only copies or converts: packing or unpacking does
-    it.
-    """
+    """The C text of a block that is only copied or converted: packing or unpacking does it."""
     for name, dtype in loop.operands.items():
         if loop.expression != f"{{{name}}}" or STORED[dtype][1] != STORED[loop.result][1]:
             continue

@@ -39,9 +39,7 @@ def ready(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
 
 
 def function(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
-    """The C function of a file for arrays of a dtype, built now if necessary; None if there is
-    none.
-    """
+    """The C function of a file for arrays of a dtype, built if necessary; None if none."""
     return _found(kernels, name, dtype, dimensions, background.now)
 
 
@@ -144,9 +142,7 @@ def _block(fields: tuple[int, ...]) -> Any:
 
 
 def call(run: Any, fields: Any, *arguments: Any) -> bool:
-    """Call a C function with a `block`, then arrays, ctypes numbers or None; return whether it
-    failed.
-    """
+    """Call a C function with a `block`, arrays, ctypes numbers or None; whether it failed."""
     kind, place, given = run.kind, build.data_offset(), []
     for value in arguments:
         if isinstance(value, np.ndarray):

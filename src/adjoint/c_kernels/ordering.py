@@ -21,9 +21,7 @@ LARGE = 1 << 12  # elements from which a call of native code pays
 
 
 def search(sequence: Array, values: Array, *, right: bool) -> Array | None:
-    """The sorted positions of values in a sequence, or of each row's values in the row's
-    sequence.
-    """
+    """The sorted positions of values in a sequence, or of rows of values in rows."""
     run = _function("search", values)
     if run is None or sequence.dtype != values.dtype or not sequence.size:
         return None

@@ -72,9 +72,7 @@ def is_short(x: Array) -> bool:
 
 
 def fields(kind: int, x: Array) -> Any:
-    """The sizes and steps of a three-dimensional array for the C code; None for unsuitable
-    strides.
-    """
+    """Sizes and steps of a three-dimensional array for the C code; None for unsuitable strides."""
     before, count, after = x.shape
     size = x.itemsize
     if x.strides[1 if after == 1 else 2] != size or x.strides[0] % size or x.strides[1] % size:

@@ -25,9 +25,7 @@ def sample(indices: Array, weights: Array, x: Array, places: Shape) -> Array | N
 
 
 def spread(indices: Array, weights: Array, grad: Array, sizes: Shape) -> Array | None:
-    """The transpose of `sample`: add the weighted gradients of all places to images of these
-    sizes.
-    """
+    """The transpose of `sample`: weighted gradients of all places, added to images."""
     return _images("spread", indices, weights, grad, sizes, grad.shape[2:], sizes)
 
 

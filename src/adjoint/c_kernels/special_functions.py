@@ -33,9 +33,7 @@ def called() -> dict[str, str]:
 
 
 def head(text: str) -> str:
-    """The declaration of a function, so that it may be called before its definition; a table
-    itself.
-    """
+    """The declaration of a function, which may be called before its definition; a table itself."""
     return f"static {text}" if _is_table(text) else f"{_opened(text).partition(' {')[0]};"
 
 

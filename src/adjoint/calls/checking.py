@@ -231,9 +231,7 @@ def _forward(row: Row) -> Iterator[str]:
 
 
 def _derivable(row: Row, item: ForwardFormula) -> Iterator[str]:
-    """Check that an automatic forward formula has the reverse formulas, and the row, that it
-    needs.
-    """
+    """Check that an automatic forward formula has the reverse formulas and the row it needs."""
     where = row.place(item.output)
     if not any(e.formula is not None for e in row.reverse):
         if item.automatic:

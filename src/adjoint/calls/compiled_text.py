@@ -44,9 +44,7 @@ def function(
 
 
 def _own_names(code: CodeType, known: set[str]) -> Iterator[str]:
-    """The names with an underscore that a code reads from its namespace, without the `known`
-    ones.
-    """
+    """The names with an underscore that a code reads from its namespace, but for `known` ones."""
     for name in code.co_names:
         if name.startswith("_") and name not in known:
             known.add(name)

@@ -95,9 +95,7 @@ class Computing:
         return f"    return {self._named(f'_slow(_op, {self.tuple}, _extra)')}"
 
     def _normalise(self) -> list[str]:
-        """Convert arguments to the schema's types; an argument of the right type costs one
-        check.
-        """
+        """Convert arguments to the schema's types; one of the right type costs one check."""
         lines: list[str] = []
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             test = self._is_normal(argument, name)
@@ -150,9 +148,7 @@ class Computing:
         return lines + self._as_arrays() + limits.after_kernel(self.row)
 
     def _run(self) -> list[str]:
-        """The call of the kernel; of a large-array kernel if there is one and the arrays are
-        large.
-        """
+        """The call of the kernel, or of the large-array kernel if the arrays are large."""
         run = f"{self._results()} = {self._kernel()}"
         if not large.has_text(self.row):
             return [run]
@@ -245,9 +241,7 @@ class Computing:
         )
 
     def _real_numbers(self, tensor: Argument) -> list[str]:
-        """Refuse complex numbers with real tensors in arguments that do not take part in
-        promotion.
-        """
+        """Refuse complex numbers with real tensors in arguments that are not promoted."""
         lines: list[str] = []
         promoted = {a.name for a in self.row.promoted}
         for argument, name in zip(self.schema.arguments, self.names, strict=True):

@@ -205,9 +205,7 @@ regions: list[Any] = []
 
 
 def enclosing(interpreter: Any) -> Any:
-    """The interpreter of an operator: the branch being traced, even if all tensors are from
-    outside.
-    """
+    """The interpreter of an operator: the traced branch, even if all tensors are from outside."""
     for level in reversed(current().levels):
         if level.encloses:
             return level if level.height > interpreter.height else interpreter

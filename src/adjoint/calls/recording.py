@@ -301,9 +301,7 @@ def rule_of(row: Row) -> RowRule:
 
 @remembered
 def mixed_rule_of(row: Row) -> RowRule:
-    """The rule for operands of several dtypes: on tensors only, because NumPy promotes
-    differently.
-    """
+    """The rule for operands of several dtypes: on tensors only, as NumPy promotes differently."""
     rule = RowRule(row)
     rule.raw = None
     return rule

@@ -118,9 +118,7 @@ def refuse(message: str) -> None:
 
 
 def write(rule: RowRule, *, raw: bool, is_narrow: bool = False) -> Callable[..., Any]:
-    """Write the backward function of a row: for arrays or for tensors, for narrow dtypes or
-    others.
-    """
+    """Write the backward function of a row: for arrays or tensors, for narrow dtypes or others."""
     known = _written(rule.row)
     if (raw, is_narrow) not in known:
         name = "raw" if raw else "general"

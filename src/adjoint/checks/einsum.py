@@ -109,9 +109,7 @@ def _hidden(term: list[str], ndim: int, position: int, equation: str) -> int:
 
 
 def _implicit_output(terms: list[list[str]]) -> list[str]:
-    """Return the output of an equation without '->': the ellipsis, then letters used once,
-    sorted.
-    """
+    """Return the output of an equation without '->': ellipsis, then letters used once, sorted."""
     count = Counter(letter for term in terms for letter in term)
     dots = ["..."] if count.pop("...", 0) else []
     return dots + sorted(letter for letter, n in count.items() if n == 1)
@@ -334,9 +332,7 @@ def _prepare(
 
 
 def _is_transposed(a: Labels, b: Labels, output: Labels) -> bool:
-    """Whether a's labels should be the product's columns, so that the output's last label comes
-    last.
-    """
+    """Whether a's labels should be the columns, so that the output's last label comes last."""
     own, other = (
         max((output.index(x) for x in one if x not in two and x in output), default=-1)
         for one, two in ((a, b), (b, a))

@@ -139,9 +139,7 @@ def check_vector(what: str, self: Any, dim: int, index: Any) -> int:
 
 
 def check_alpha(what: str, self: Any, alpha: Any) -> None:
-    """Raise for a fractional `alpha` with integers, where the product would be truncated
-    silently.
-    """
+    """Raise for a fractional `alpha` with integers: the product would be truncated silently."""
     kind = getattr(self.dtype, "np", self.dtype).kind  # of a tensor, or of an array
     if kind in "biu" and isinstance(alpha, (float, complex)):
         raise DtypeError(f"{what}: alpha is {alpha}, and the tensors hold whole numbers.")

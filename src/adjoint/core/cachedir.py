@@ -55,9 +55,7 @@ def wanted() -> str:
 
 
 def resolved() -> str:
-    """The wanted directory with links resolved; raise if it needs a home directory and there is
-    none.
-    """
+    """The wanted directory with links resolved; raise if there is no home directory."""
     path = wanted()
     if path.startswith("~"):
         raise OSError(errno.ENOENT, "there is no home directory", path)

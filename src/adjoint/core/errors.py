@@ -27,9 +27,7 @@ class AdjointError(Exception):
     """Base of all errors raised by adjoint."""
 
     def __str__(self) -> str:
-        """Begin the message with the function that the user called: conv2d, not the convolution
-        inside.
-        """
+        """Begin the message with the user's function: conv2d, not the convolution inside."""
         text = super().__str__()
         named = _NAMED.match(text)
         if named is None or self.__traceback__ is None:

@@ -59,9 +59,7 @@ class Generator:
             return stream._numpy
 
     def stream(self) -> Generator:
-        """The stand-in for this generator inside `drawing_again`; elsewhere the generator
-        itself.
-        """
+        """The stand-in for this generator inside `drawing_again`; elsewhere itself."""
         for pairs in reversed(_stand_ins.get()):
             for chosen, stand_in in pairs:
                 if chosen is self:
@@ -181,9 +179,7 @@ default_generator = Generator()
 
 
 class sampling:  # noqa: N801 - used as a function, for every draw: no generator function
-    """A block with the NumPy generator of `generator` (None: the default one), locked in the
-    block.
-    """
+    """A block with the NumPy generator of `generator` (None: the default), locked meanwhile."""
 
     __slots__ = ("stream",)
 

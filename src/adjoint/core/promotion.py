@@ -88,9 +88,7 @@ def promote_types(a: DType, b: DType) -> DType:
 
 
 def _combine(strong: DType | None, weak: DType | None) -> DType | None:
-    """Return the dtype for operands of a higher and a lower rank; None: there is no such
-    operand.
-    """
+    """Return the dtype for operands of a higher and a lower rank; None: no such operand."""
     if strong is None or weak is None:
         return strong or weak
     if weak.category <= strong.category and strong.category != BOOL:

@@ -251,9 +251,7 @@ def _named_tuple(cls: Any) -> Container:
 
 
 def _dataclass(cls: Any) -> Container:
-    """The container of a dataclass; fields with metadata={"static": True} belong to the
-    structure.
-    """
+    """The container of a dataclass; fields with metadata={"static": True} are structure."""
     fields = dataclasses.fields(cls)
     children = [f.name for f in fields if not f.metadata.get("static")]
     return _attributes(cls, children, [f.name for f in fields if f.metadata.get("static")])

@@ -60,9 +60,7 @@ _WRITTEN = ("__init__", "__eq__", "__hash__")
 
 
 def _stand_in(cls: Any, name: str, define: Callable[[], None]) -> Callable[..., Any]:
-    """A method that defines the real ones when it is first called; many records never call
-    theirs.
-    """
+    """A method that defines the real ones when first called; many records never call it."""
 
     def method(*args: Any, **keywords: Any) -> Any:
         define()
@@ -74,9 +72,7 @@ def _stand_in(cls: Any, name: str, define: Callable[[], None]) -> Callable[..., 
 def _methods(
     fields: tuple[dataclasses.Field[Any], ...], assignment: str, scope: dict[str, Any]
 ) -> list[str]:
-    """The text of `__init__`, `__eq__` and `__hash__`; values that the text names are put in
-    `scope`.
-    """
+    """The text of `__init__`, `__eq__` and `__hash__`; values that it names are put in `scope`."""
     parameters, lines = ["self"], []
     for field in fields:
         name = field.name

@@ -50,9 +50,7 @@ def is_ours(frame: Any) -> bool:
 
 
 def place_of(frame: Any) -> CallSite | None:
-    """The place of the first user's frame from `frame` outwards, or the inherited place before
-    it.
-    """
+    """The place of the first user's frame from `frame` outwards, or an inherited place before."""
     known = of_user[0]
     while frame is not None:
         names = frame.f_globals

@@ -56,9 +56,7 @@ class State:
         return made
 
     def when_on(self) -> int:
-        """The value of `recording` when it is switched on: OBSERVED if there are observers, else
-        ON.
-        """
+        """The value of `recording` when switched on: OBSERVED if there are observers, else ON."""
         return OBSERVED if self.anomaly or self.saved_hooks or self.node_hooks else ON
 
 

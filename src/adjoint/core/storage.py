@@ -238,9 +238,7 @@ def in_order(array: Array) -> Array:
 
 
 def is_duck_array(value: Any) -> bool:
-    """Whether a value is another library's array that NumPy's functions accept: a column of
-    pandas.
-    """
+    """Whether a value is another library's array that NumPy accepts: a column of pandas."""
     kind = type(value)
     return (
         hasattr(kind, "__array_ufunc__")

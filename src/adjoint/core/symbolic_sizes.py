@@ -79,9 +79,7 @@ def first() -> Sequence[int]:
 
 @contextmanager
 def assuming(example: Sequence[int]) -> Generator[dict[SymbolicSize, None]]:
-    """A block in which comparisons are decided by an example; gives the sizes assumed to be at
-    least 0.
-    """
+    """A block in which an example decides comparisons; gives the sizes assumed to be ≥ 0."""
     found: dict[SymbolicSize, None] = {}
     tokens = _assumed.set(found), _example.set(example)
     try:
@@ -121,9 +119,7 @@ def is_for_many() -> bool:
 
 
 def chosen(what: Hashable, choose: Callable[[], T]) -> T:
-    """The result of `choose()`, which depends on sizes; computed once for all sizes of a
-    program.
-    """
+    """The result of `choose()`, which depends on sizes; computed once for a program."""
     made = _chosen.get()
     if made is None:
         return choose()
@@ -153,9 +149,7 @@ class SymbolicSize(int):
         return made
 
     def __int__(self) -> int:
-        """The value for the example of `assuming`, or else for the one with which the size was
-        made.
-        """
+        """The value for the example of `assuming`, else for the one that made the size."""
         sizes = _example.get()
         return super().__int__() if sizes is None else int(self.at(sizes))
 
@@ -440,9 +434,7 @@ def surely(difference: int) -> bool:
 
 
 def decided(difference: int) -> bool:
-    """Whether a number is at least 0: for all sizes, or at the example, which becomes an
-    assumption.
-    """
+    """Whether a number is at least 0: for all sizes, or at the example, as an assumption."""
     if not isinstance(difference, SymbolicSize):
         return difference >= 0
     if surely(difference):

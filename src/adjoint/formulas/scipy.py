@@ -109,9 +109,7 @@ def _quarter_turns(x: Tensor) -> Tensor:
 
 
 def _reciprocal_gamma(r: Tensor, x: Tensor) -> Tensor:
-    """(1/Γ)′; left of 1/2 the derivative of Γ(1 - x) sin(πx)/π, which is smooth at the poles of
-    Γ.
-    """
+    """(1/Γ)′; left of 1/2 that of Γ(1 - x) sin(πx)/π, which is smooth at the poles of Γ."""
     left = x < 0.5
     u, v = ops.where(left, x, 0.25), ops.where(left, 1.0, x)
     turn = ops.cos(math.pi * u) - digamma(1 - u) * ops.sin(math.pi * u) / math.pi

@@ -291,9 +291,7 @@ class Operands:
     def arrays_of(
         self, found: Any, *, views: bool = False, dress: Callable[[Any], Any] = result_of
     ) -> Any:
-        """Results as arrays, by `dress`; `views`: results that share memory would share it in
-        NumPy, too.
-        """
+        """Results as arrays, by `dress`; `views`: results that share memory do so in NumPy, too."""
         if isinstance(found, Tensor):
             return self._array(found, views, dress)
         if isinstance(found, (list, tuple)):
@@ -314,9 +312,7 @@ class Operands:
 
 
 def _shares_in_numpy(found: Any, array: Any) -> bool:
-    """Whether NumPy's result would share memory with an array, although a reversed array is a copy
-    here.
-    """
+    """Whether NumPy's result would share memory with an array that is a reversed copy here."""
     layout = array.stored_as()
     if layout is None or found is array.value:
         return True

@@ -213,9 +213,7 @@ def reverse_from_forward(row: Row, scope: dict[str, Any], grad: Any, needs: Any)
 def forward_all(
     row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
 ) -> list[Any]:
-    """The tangent of each output, by the row's forward formulas or derived from its reverse
-    ones.
-    """
+    """The tangent of each output, by the row's forward formulas or from its reverse ones."""
     by_output = {f.output: f for f in row.forward}
     if not by_output:
         return forward_from_reverse(row, scope, tangents, results)
@@ -368,9 +366,7 @@ def _element_wise(
 
 @remembered
 def _slopes(row: Row) -> list[tuple[str, str, Reverse, Reverse]]:
-    """For each input with a slope: its name, the symbol of its formula, the formula, that for
-    reals.
-    """
+    """For each input with a slope: name, symbol of the formula, the formula, that for reals."""
     return [
         (
             entry.inputs[0],

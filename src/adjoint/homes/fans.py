@@ -353,9 +353,7 @@ def _protect(tensor: Any) -> None:
 
 
 def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
-    """Texts of the test whether results begin a fan, and of the new results; ("", "") if they never
-    do.
-    """
+    """Texts of the test whether results begin a fan, and of the new results; ("", "") if never."""
     if not row.texts.get("fan"):
         return "", ""
     watched = "_out0.edge is not None or _state().differentiating"

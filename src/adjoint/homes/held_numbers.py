@@ -135,9 +135,7 @@ _METHODS = (
 
 
 def _arithmetic(method: str) -> Callable[..., Any]:
-    """Python's operator: on two numbers it gives a number, with anything else it is the
-    tensor's.
-    """
+    """Python's operator: on two numbers it gives a number, else it is the tensor's."""
 
     def operator(self: Any, *other: Any) -> Any:
         if other and isinstance(other[0], (ndarray, np.ndarray)):

@@ -104,9 +104,7 @@ def _pushed(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -> An
 
 
 def _with_tangents(op: Operator, at: list[Any], tangents: Any, near: Any, results: Any) -> Any:
-    """Results with their tangents as imaginary parts; `at` and `near` are arguments and results at
-    a + b/2.
-    """
+    """Results with tangents as imaginary parts; `at`, `near`: arguments and results at a + b/2."""
     names = op.schema.names
     several = isinstance(results, (tuple, list))
     scope = dict(zip(names, at, strict=True))

@@ -96,9 +96,7 @@ class Level(Home):
         return _BelowLevel(self)
 
     def go_below(self) -> State:
-        """Leave this level, and return the state to restore. A context would be too slow for each
-        operator.
-        """
+        """Leave this level, and return the state to restore; a context would be too slow."""
         now = current()
         known = self.known_below
         if known is None or known[0] is not now:
@@ -111,9 +109,7 @@ class Level(Home):
         return wrap(self, value, None, companion)
 
     def below(self, value: Any) -> Any:
-        """The value of a tensor of this level, one level below; lists entry by entry, others
-        unchanged.
-        """
+        """The value of a tensor of this level; lists entry by entry, other values unchanged."""
         if isinstance(value, Tensor):
             return value.value if value.home is self else value
         return [self.below(v) for v in value] if type(value) is list else value
@@ -154,9 +150,7 @@ class Level(Home):
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any], /
     ) -> Any:
-        """Compute out of place, and write the result to the tensor, here and on the levels
-        below.
-        """
+        """Compute out of place, and write the result to the tensor, here and below."""
         target = values[0]
         if self.writes_below(values):
             return self.write_below(op, values)
@@ -217,9 +211,7 @@ class Level(Home):
         return type(node) is Node and node.sequence > self.sequence
 
     def is_idle(self, value: Any) -> bool:
-        """Whether a tensor of this level carries no tangent, batch or history of it: a copy made
-        inside, say.
-        """
+        """Whether a tensor of this level carries no tangent, batch or history of it."""
         return not self.owns(value)
 
     def writes_below(self, values: list[Any]) -> bool:
@@ -317,9 +309,7 @@ class Level(Home):
 
 
 def created(tensor: Tensor) -> Tensor:
-    """A tensor created inside transforms, lifted to each open level, so that it may be written
-    to.
-    """
+    """A tensor created inside transforms, lifted to each level, so that it may be written to."""
     for level in current().levels:
         tensor = level.created(tensor)
     return tensor
@@ -434,9 +424,7 @@ class GradLevel(Level):
         return tuple(outs) if isinstance(results, tuple) else outs
 
     def _separated(self, values: list[Any]) -> tuple[list[Any], list[Any], bool]:
-        """The arguments one level below, as tensors of this level, and whether any has a
-        history.
-        """
+        """The arguments below, as tensors of this level, and whether any has a history."""
         below: list[Any] = []
         here: list[Any] = []
         watched = False

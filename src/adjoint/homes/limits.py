@@ -371,9 +371,7 @@ def _near_in_graph(level: Any, out: Any, near: Any) -> Any:
 
 
 def _little_above(tensor: Any) -> Any:
-    """The tensor as complex numbers, with (iδ)², whose root is iδ, in place of 0; negative numbers
-    stay.
-    """
+    """The tensor as complex numbers, with (iδ)² in place of 0; negative numbers stay."""
     small = (tensor == 0).to(dtypes.complex128) * -(infinitesimal(tensor.dtype.np) ** 2)
     return tensor + small.masked_fill(tensor < 0, math.nan)
 
@@ -544,9 +542,7 @@ _SMALL = 1024  # multiples of δ up to this one are infinitely small
 
 
 def infinitely_small(dtype: np.dtype[Any]) -> float:
-    """The bound below which a number is infinitely small: a multiple of δ (of δ² in a real
-    part).
-    """
+    """The bound of infinitely small numbers: a multiple of δ (of δ² in a real part)."""
     small = infinitesimal(dtype)
     return _SMALL * (small if dtype.kind == "c" else small * small)
 

@@ -324,9 +324,7 @@ def _along(op: Operator, values: list[Any]) -> Any:
 
 
 def _inside(what: str, dims: Any, ndim: int) -> tuple[Any, tuple[int, ...]]:
-    """Dimensions counted in the components: in the form given (a number or a list), and as a
-    tuple.
-    """
+    """Dimensions counted in the components: as given (a number or a list), and as a tuple."""
     wrapped = wrap_dims(what, dims, ndim)
     if 0 in wrapped:
         raise DimensionError(f"{what}: dim={dims} of a nested tensor: {parts.BATCH}")

@@ -62,9 +62,7 @@ class Pullback(ABC):
         return self.settled(self.passed(cotangents, retain=False))
 
     def passed(self, cotangents: Sequence[Any], *, retain: bool) -> list[Any]:
-        """Like a call, without settling, for a step inside a larger derivative: Note [Kinks] in
-        limits.py.
-        """
+        """Like a call, without settling, for a step of a derivative: Note [Kinks] in limits.py."""
         roots: list[Any] = []
         grads: list[Any] = []
         for output, cotangent in zip(self.outputs, cotangents, strict=True):

@@ -330,9 +330,7 @@ def _unflatten(pattern: Pattern, parts: Any) -> Any:
 
 
 def is_all_coalesced(structure: pytrees.TreeDef) -> bool:
-    """Whether no sparse tensor of a pytree has two values at one place: each place has one
-    derivative.
-    """
+    """Whether no sparse tensor of a pytree has two values at one place."""
     if structure.kind is SparseTensor:
         return structure.data.is_coalesced or not structure.data.is_coo
     return all(c is pytrees.LEAF or is_all_coalesced(c) for c in structure.children)

@@ -212,9 +212,7 @@ class DressedTensor(PackedTensor):
 
 
 def undressed(value: Any) -> Any:
-    """The tensor that a dressed one holds, as ordinary operators take it; other values
-    unchanged.
-    """
+    """The tensor that a dressed one holds, for ordinary operators; other values unchanged."""
     return value.undressed() if isinstance(value, DressedTensor) else value
 
 

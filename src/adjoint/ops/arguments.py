@@ -233,9 +233,7 @@ def _with_tensors_for_numbers(
 
 @remembered
 def _checks_numbers(row: Row) -> bool:
-    """Whether an integer dtype refuses a number beyond its range; the overload for numbers
-    tells.
-    """
+    """Whether an integer dtype refuses numbers beyond its range; the numbers' overload tells."""
     rows = (
         [TABLE.row(row.name, o) for o in TABLE.overloads(row.name)] if row.name in TABLE else [row]
     )

@@ -181,9 +181,7 @@ def _on_few(kernel: Callable[..., Any], lifted: Callable[..., Any]) -> Callable[
 
 
 def _straight(packet: operators.Packet) -> Callable[..., Any]:
-    """Return an operator on arrays: its kernel if that takes them unchanged, else the lifted
-    operator.
-    """
+    """Return an operator on arrays: its kernel if that takes them unchanged, else lifted."""
     lifted = lift(packet.function)
     chosen: dict[Any, Callable[..., Any] | None] = {}
 
@@ -344,7 +342,7 @@ def reference(text: str, layer: str, row: Row, column: str) -> Any:
 
 
 def batching(row: Row) -> Any:
-    """Return the batching rule that a row names, a word of batching/words.py or a function; or
+    """Return the batching rule that a row names, a word (batching/words.py) or a function; or
     None.
     """
     named = row.texts.get("batch", "")

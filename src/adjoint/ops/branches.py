@@ -30,9 +30,7 @@ def from_above(op: Operator, values: list[Any]) -> list[Any]:
 
 
 def at_kink(op: Operator, values: list[Any]) -> bool:
-    """Whether an operator with these arguments has a kink where its result is 0: norms with p = 2
-    have.
-    """
+    """Whether an operator with these arguments has a kink at results of 0, as norms with p = 2."""
     if "kink" not in op.row.texts:
         return False
     test, places = _kink(op.row)

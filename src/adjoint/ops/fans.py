@@ -42,9 +42,7 @@ def closeness(count: int, order: int) -> float:
 
 
 def closeness_in_graph(values: Tensor, order: int) -> float:
-    """Like `closeness`, for values of a graph; 0 for tensors with known values, which fans
-    handle.
-    """
+    """Like `closeness`, for values of a graph; 0 for known values, which fans handle."""
     if not is_in_graph(values):
         return 0.0
     return _HIGHER_ORDER.get(order, _HIGHEST) if order > 1 else _IN_A_GRAPH

@@ -21,9 +21,7 @@ BATCH = "the components are dimension 0, and each has its own sizes; use unbind(
 
 
 def kept(self: Tensor, values: Tensor, dim: int | None = None) -> Tensor:
-    """A nested tensor with the structure of `self` and other values; `dim` is their ragged
-    dimension.
-    """
+    """A nested tensor like `self` with other values; `dim` is their ragged dimension."""
     return runtime.nested(values, self.ragged if dim is None else self.ragged.along(dim))
 
 

@@ -190,9 +190,7 @@ def _keyword(name: str, default: Any, type: str) -> Parameter:
 
 
 def overloads(schemas: Iterable[Schema]) -> list[Signature]:
-    """The signatures of overloads; an overload that takes a list also as separate arguments has
-    two.
-    """
+    """The signatures of overloads; one that takes a list also as separate arguments has two."""
     found: list[Signature] = []
     for schema in schemas:
         found.append(signature(schema))
@@ -261,9 +259,7 @@ def _has_default(found: list[Parameter]) -> bool:
 
 
 def _default(found: list[Parameter]) -> Any:
-    """The first default given; if there is none, None where that is allowed, else
-    MAY_BE_LEFT_OUT.
-    """
+    """The first default given; without one None if that is allowed, else MAY_BE_LEFT_OUT."""
     given = [p.default for p in found if p.default is not Parameter.empty]
     if given:
         return given[0]

@@ -27,9 +27,7 @@ def draw_again(
     function: Callable[[Flat], Flat],
     operands: Flat,
 ) -> Flat:
-    """Run a function of a list with generators at earlier states; the generators themselves do not
-    change.
-    """
+    """Run a function of a list with generators at earlier states; they do not change themselves."""
     with drawing_again(generators, [np.asarray(state) for state in states]):
         return function(operands)
 

@@ -276,9 +276,7 @@ def positions_of(wanted: Array, linear: Array) -> tuple[Array, Array]:
 
 
 def grouped(pattern: Pattern, dims: Shape) -> tuple[Array, Array]:
-    """The distinct coordinates of the entries in `dims`, sorted, and the index of each entry's
-    among them.
-    """
+    """The sorted distinct coordinates of the entries in `dims`, and the index of each entry's."""
     sizes = tuple(pattern.sparse_shape[d] for d in dims)
     linear, groups = np.unique(raveled(pattern.coordinates[list(dims)], sizes), return_inverse=True)
     return unraveled(linear, sizes), groups.reshape(-1)
@@ -342,9 +340,7 @@ def transposed(pattern: Pattern) -> Pattern:
 
 
 def rows_and_columns(pattern: Pattern) -> tuple[Array, Array]:
-    """The row and the column of each entry; rows and columns count on through the matrices of a
-    batch.
-    """
+    """The row and the column of each entry, counted on through the matrices of a batch."""
     *batch, rows, columns = pattern.sparse_shape
     *outer, row, column = pattern.coordinates
     if not batch:
@@ -370,9 +366,7 @@ def pairs(one: Pattern, other: Pattern) -> tuple[Array, Array, Array]:
 
 
 def diagonals(offsets: Array, width: int, shape: Shape) -> tuple[Array, Array]:
-    """The coordinates of diagonals of a matrix, and the position of each element on its
-    diagonal.
-    """
+    """The coordinates of diagonals of a matrix, and each element's position on its diagonal."""
     columns = np.broadcast_to(np.arange(width), (offsets.size, width))
     rows = columns - offsets[:, None]
     inside = (rows >= 0) & (rows < shape[0]) & (columns < shape[1])

@@ -138,9 +138,7 @@ class Location:
         return f"{self.path}:{self.line}" + (f":{self.column}" if self.column else "")
 
     def of(self, word: str) -> Location:
-        """The place of a word in the text that starts here; this place if the text lacks the
-        word.
-        """
+        """The place of a word in the text that starts here; this place if it lacks the word."""
         found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", self.source) if word else None
         if found is None:
             return self

@@ -320,9 +320,7 @@ class _RowReader:
         return names
 
     def inplace(self, archetype: Archetype) -> bool:
-        """Whether `name_` follows: by the column `inplace`, else by the archetype if it is
-        possible.
-        """
+        """Whether `name_` follows: by the column `inplace`, else by the archetype if possible."""
         can = self.schema.can_be_written and not archetype.maps  # its in-place form has another row
         if "inplace" not in self.nodes or archetype.maps:
             return archetype.inplace and can

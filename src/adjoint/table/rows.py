@@ -254,9 +254,7 @@ class Row:
 
     @cached_property
     def routine(self) -> str:
-        """The routine that computes the operator in compiled programs (products apart):
-        "cholesky".
-        """
+        """The routine of the operator in compiled programs, products apart: "cholesky"."""
         return self.texts.get("routine", "")
 
     @cached_property
@@ -266,16 +264,12 @@ class Row:
 
     @cached_property
     def overwrites(self) -> str:
-        """The view operator of the part of the first tensor that the second replaces:
-        "slice.Tensor".
-        """
+        """The view of the part of the first tensor that the second replaces: "slice.Tensor"."""
         return self.texts.get("overwrites", "")
 
     @cached_property
     def identities(self) -> Mapping[str, float]:
-        """Arguments with the number for which the result equals the other argument: {"other":
-        1.0}.
-        """
+        """Arguments with the number that makes the result the other argument: {"other": 1.0}."""
         pairs = (pair.split("=") for pair in self.texts.get("identity", "").split(",") if pair)
         return {name.strip(): float(number) for name, number in pairs}
 
@@ -353,9 +347,7 @@ _RECORDS: tuple[type, ...] = (
 
 
 def written_over(row: Row) -> Row:
-    """The row of `_foreach_sin_`, which overwrites every entry, made from that of
-    `_foreach_sin`.
-    """
+    """The row of `_foreach_sin_`, which overwrites every entry, from that of `_foreach_sin`."""
     head, _, _ = row.schema.text.rpartition("->")
     head = head.replace(row.name, f"{row.name}_", 1).replace("Tensor[]", "Tensor(a!)[]", 1)
     schema = schemas.parse(f"{head}-> ()")

@@ -194,9 +194,7 @@ def _refuse_repeated(names: list[str], what: str, text: str) -> None:
 
 
 def _check_aliases(schema: Schema) -> None:
-    """Check that each aliased result aliases an argument, and writes exactly if the argument
-    does.
-    """
+    """Check that each aliased result aliases an argument, and both write or neither does."""
     marks = {a.alias: a.writes for a in schema.arguments if a.alias}
     for returned in schema.returns:
         if returned.alias and marks.get(returned.alias) is not returned.writes:

@@ -67,9 +67,7 @@ def _traces(node: Node) -> list[str]:
 
 
 def _warn(text: str) -> None:
-    """Warn; where warnings are errors, print to standard error, so that the real error is
-    raised.
-    """
+    """Warn; where warnings are errors, print to standard error: the real error must be raised."""
     try:
         warnings.warn(text, UserWarning, stacklevel=2)
     except UserWarning:

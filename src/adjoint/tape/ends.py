@@ -53,9 +53,7 @@ class Ends:
         return make(grad) if type(grad) is ndarray else as_tensor(grad)
 
     def count_down(self, edges: Sequence[Any]) -> None:
-        """Note that edges got a gradient; a leaf with hooks that waits for no more gets its
-        `.grad`.
-        """
+        """Count gradients of edges; a leaf with hooks that waits for no more gets its `.grad`."""
         for leaf in edges:
             left = self.pending.get(leaf)
             if left == 1:

@@ -278,9 +278,7 @@ class BackwardPass:
         return sent
 
     def _evaluate(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
-        """Run a node's rule on gradients without structural zeros: on arrays if it can, else on
-        tensors.
-        """
+        """Run a node's rule on gradients without structural zeros: on arrays if possible."""
         rule, graph = node.rule, self.how.create_graph
         if node.home is None and rule.raw is not None and not graph and _is_raw(grad):
             return (rule.unmarked or rule.raw)(node, grad, needs)

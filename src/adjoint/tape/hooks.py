@@ -30,9 +30,7 @@ def as_tensor(value: Any) -> Any:
 
 
 def lowered(value: Any, like: Any) -> Any:
-    """The value that a hook returned, as an array if the gradient `like` that it replaces is
-    one.
-    """
+    """The value that a hook returned, as an array if the replaced gradient `like` is one."""
     return value.value if type(like) is ndarray and is_plain(value) else value
 
 

@@ -60,9 +60,7 @@ def _is_permuted(tensor: Tensor) -> bool:
 
 
 def _copy_in_order(tensor: Tensor, grad: ndarray) -> ndarray:
-    """A copy of a gradient with the strides of its leaf if the leaf fills its memory; else
-    row-major.
-    """
+    """A copy of a gradient with its leaf's strides if the leaf fills its memory; else row-major."""
     value = tensor.value
     known = _is_permuted(tensor) and value.itemsize == grad.itemsize and value.size
     if not known or not fills_memory(value.shape, value.strides, value.itemsize):

@@ -90,9 +90,7 @@ class _Calls(ast.NodeTransformer):
 
 @remembered
 def saves(row: Row) -> tuple[Save, ...]:
-    """The values that reverse formulas need saved; last the arguments saved for narrow dtypes
-    only.
-    """
+    """The values that reverse formulas need saved; last those for narrow dtypes only."""
     key = row.prepared_key("saves")
     found = PREPARED.once(key, lambda: [_FIELDS(s) for s in _saves(row)])
     return tuple(Save(*each) for each in found)
@@ -122,9 +120,7 @@ def _numbers(row: Row) -> frozenset[str]:
 
 
 def with_numbers(row: Row, names: Sequence[str], values: Sequence[Any]) -> Sequence[Any]:
-    """The values for a row's formula, with numbers rounded to float16 or bfloat16 as the kernel
-    does.
-    """
+    """The values for a row's formula, with numbers rounded to halves as the kernel does."""
     rounded = _numbers(row)
     halves = [d for d in map(_half_of, values) if d] if rounded.intersection(names) else []
     if not halves:

@@ -39,9 +39,7 @@ class Packed:
 
 
 class _PackedSavesHome:
-    """The home of nodes whose saved values are packed; a node with a home never runs its raw
-    rule.
-    """
+    """The home of nodes with packed saved values; a node with a home never runs its raw rule."""
 
     def below(self, value: Any) -> Any:
         return value
@@ -85,9 +83,7 @@ def versions_of(rule: Any, saved: tuple[Any, ...]) -> tuple[int, ...] | None:
 
 
 def watch(node: Node, outs: tuple[Any, ...]) -> None:
-    """Store in a node the counters of the results that it saves, on every level down to the
-    memory.
-    """
+    """Store in a node the counters of the results that it saves, down to the memory."""
     flat = [t for out in outs for t in (out if isinstance(out, (list, tuple)) else [out])]
     node.counters = tuple(c for t in flat for c in counters_of(t))
     expected = tuple(c.count for c in node.counters)

@@ -41,9 +41,7 @@ Apply = Callable[[Node, Any, Any], Sequence[Any]]  # a rule: node, gradient, nee
 
 @remembered
 def kind_of(row: Row) -> int:
-    """DROPS, KEEPS, MOVES or SELECTS: the effect of a row on structural zeros, by `selects` and
-    archetype.
-    """
+    """DROPS, KEEPS, MOVES or SELECTS, by `selects` and archetype: a row's effect on zeros."""
     if row.selects:
         return SELECTS if row.selects == "some" else MOVES
     single = len(row.schema.returns) == 1 and not row.schema.returns[0].type.is_list
@@ -290,9 +288,7 @@ def any_in(grads: Any) -> bool:
 
 
 def for_rule(node: Node, grad: Any) -> Any:
-    """The gradient for a node's rule: for a pointwise rule as it stands, else with zeros set to
-    0.
-    """
+    """The gradient for a node's rule: unchanged for a pointwise rule, else with zeros set."""
     if type(grad) is list:
         return [clean(g) for g in grad]
     return grad.value if node.rule.zeros == KEEPS else clean(grad)
@@ -323,8 +319,8 @@ def _kept(node: Node, grad: Zeroed, sent: Sequence[Any]) -> list[Any]:
 
 
 def moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence[Any]:
-    """The gradients sent by a moving or selecting row: structurally zero where its rule gives 0 for
-    ones.
+    """The gradients of a moving or selecting row: structurally zero where its rule maps ones to
+    0.
     """
     following = node.next
     if len(following) == 1:

@@ -65,9 +65,7 @@ class Home:
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any], /
     ) -> Any:
-        """Run an operator that writes to its first argument; `functional` returns the result
-        instead.
-        """
+        """Run an operator that writes to its first argument; `functional` returns the result."""
         raise AssertionError(f"{type(self).__name__} defines process_inplace")
 
     # -- gradients that arrive ------------------------------------------------------------------
@@ -75,9 +73,7 @@ class Home:
     sums_in_place = False  # whether a `.grad` that lives here is added to in place
 
     def plain_gradient(self, grad: Tensor) -> Tensor:
-        """A gradient as an ordinary tensor, for nodes that take no others: a sparse one made
-        dense.
-        """
+        """A gradient as an ordinary tensor, for nodes that take no others: sparse made dense."""
         return grad
 
     def shown(self, grad: Any) -> Any:

@@ -38,9 +38,7 @@ def page(tensor: Any) -> str:
 
 
 def _facts(tensor: Any) -> str:
-    """The line of facts: size, dtype, requires_grad, and the range of the values if there are
-    many.
-    """
+    """The line of facts: size, dtype, requires_grad, and the range of many values."""
     array = tensor.array
     facts = [show(tensor.shape) if tensor.ndim else "scalar", tensor.dtype.name]
     if tensor.requires_grad:

@@ -100,9 +100,7 @@ def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) ->
 
 
 def link(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
-    """Note that tensors of a transform view another one, without checking that they share
-    memory.
-    """
+    """Note that tensors of a transform view another one, without checking their memory."""
     view = None if source.extra is None else source.extra.view
     base, path, function = (
         (source, (), "") if view is None else (view.base, view.path, view.function)
@@ -302,8 +300,8 @@ def _copy_slices(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any, A
 
 
 def _without(path: tuple[Step, ...], grad: Any, order: tuple[int, ...]) -> Any:
-    """A gradient with 0 in place of a view; out of place near a kink, where a write reaches the
-    value alone.
+    """A gradient with 0 in place of a view; out of place near a kink, as writes reach the value
+    alone.
     """
     if not is_limit(grad):
         replay(path, grad).zero_()

@@ -46,9 +46,7 @@ def cache_directory() -> str:
 
 
 def _is_trusted(path: str) -> bool:
-    """Whether nobody else can put files into a directory; if somebody can, give it up with
-    advice.
-    """
+    """Whether nobody else can put files into a directory; else give it up with advice."""
     trouble = cachedir.trouble(path)
     if trouble is not None:
         give_up(path, *trouble)
@@ -137,7 +135,5 @@ def read(path: str) -> bytes | None:
 
 
 def write(path: str, text: str) -> None:
-    """Write a small file so that others see all of it or nothing; if that fails, there is no
-    file.
-    """
+    """Write a small file so that others see all or nothing; if that fails, there is no file."""
     cachedir.write(path, text.encode())

@@ -216,9 +216,7 @@ def _which(name: str) -> str | None:
 
 
 def _stamp(command: tuple[str, ...]) -> list[str]:
-    """A stamp of a command by which it is recognised without a call: its programs' files and
-    times.
-    """
+    """A stamp that recognises a command without a call: its programs' files and times."""
     found = []
     for word in command:
         if (path := _which(word)) is not None:

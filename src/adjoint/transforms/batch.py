@@ -66,9 +66,7 @@ def rule_of(row: Row) -> tuple[str, Rule | None]:
 
 
 def _shifts(row: Row) -> bool:
-    """Whether a row takes one tensor and dimensions, so that its rule only shifts the
-    dimensions.
-    """
+    """Whether a row takes one tensor and dimensions, which its rule only shifts."""
     tensors = row.schema.tensors
     if len(tensors) != 1 or tensors[0].type.is_list:
         return False
@@ -170,7 +168,7 @@ class BatchLevel(Level):
         return results
 
     def _facts(self, values: list[Any]) -> tuple[list[Any], list[Any], bool]:
-        """Whether each argument is batched, the number of dimensions of each, and whether any is
+        """Whether each argument is batched, its number of dimensions, and whether any is
         batched.
         """
         has: list[Any] = []
@@ -367,9 +365,7 @@ def _lifted(level: BatchLevel, values: list[Any], batched: list[Any]) -> list[An
 
 
 def shifted_or_looped(batch: Batch, *values: Any) -> Any:
-    """Shift the dimensions of a row with one tensor, else loop: the meaning of None or () is
-    unknown.
-    """
+    """Shift the dimensions of a row with one tensor; loop for None or (), of unknown meaning."""
     given = dict(zip(batch.op.schema.names, values, strict=True))
     known = all(v is not None and v != () for name, v in given.items() if name in DIMS)
     return shifted(batch, *values) if known else looped(batch, *values)

@@ -42,9 +42,7 @@ class UsesOutsideTensor(GradError):
 
 
 class UserCall:
-    """A call of a user's function, with the tensors taken out of its arguments and put back
-    later.
-    """
+    """A call of a user's function, with its tensors taken out and put back later."""
 
     def __init__(
         self,
@@ -108,9 +106,7 @@ class UserCall:
         return pytrees.unflatten(self.structure, self.dress.put_on(leaves))
 
     def run(self, function: Callable[..., Any], tensors: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """Run the function; return its result, and the detached tensors it got. See Note
-        [Closures].
-        """
+        """Run the function; return its result and the detached tensors. See Note [Closures]."""
         given = [t.detach() for t in tensors]
         positional, named = self.rebuild(given)
         with enable_grad(), levels.without_tapes():
@@ -368,9 +364,7 @@ _IN_FORWARD: ContextVar[frozenset[Any]] = ContextVar("custom_vjp", default=froze
 
 
 class _Custom(Wrapper[P, R]):
-    """A function with its own rule, which does not differentiate some arguments (by position or
-    name).
-    """
+    """A function with its own rule, which leaves out some arguments, by position or name."""
 
     def __init__(
         self,

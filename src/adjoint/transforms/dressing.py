@@ -30,9 +30,7 @@ Make = Callable[[Any], Any]  # a tensor -> the dressed tensor that the function 
 
 
 def plain(value: Any) -> Any:
-    """The tensor inside a dressed array or number (numbers stay float64); other values
-    unchanged.
-    """
+    """The tensor in a dressed array or number (numbers stay float64); other values unchanged."""
     if not isinstance(value, DressedTensor):
         return value
     return value.value if type(value) is HeldNumber else value.undressed()
@@ -129,9 +127,7 @@ PLAIN = _TensorDress((), None)
 
 
 def _refusal_behind(error: BaseException) -> AdjointError | None:
-    """The error of ours that C code of NumPy or SciPy replaced by its own; None if there is
-    none.
-    """
+    """The error of ours that C code of NumPy or SciPy replaced by its own, or None."""
     cause = error.__cause__ or error.__context__
     if isinstance(cause, AdjointError) and (
         isinstance(error, SystemError) or "setting an array element" in str(error)

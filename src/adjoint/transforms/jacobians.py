@@ -153,9 +153,7 @@ def _basis(tensors: list[Any]) -> list[Any]:
 def _over_basis(
     one: Callable[..., Any], tensors: list[Any], chunk: int | None, **options: Any
 ) -> Any:
-    """Map a function over the rows of the identity; with chunks only the rows of one chunk
-    exist.
-    """
+    """Map a function over the rows of the identity; only the rows of one chunk exist."""
     if chunk is None:
         return vmap(one, **options)(*_basis(tensors))
     sizes = [t.numel() for t in tensors]

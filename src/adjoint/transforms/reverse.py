@@ -38,9 +38,7 @@ def split_aux(what: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
 def run(
     what: str, function: Callable[..., Any], inputs: list[Tensor], has_aux: bool
 ) -> tuple[list[Any], Any, Any, Pullback]:
-    """Run a function of flat inputs; return flat outputs, their structure, aux, and the
-    pullback.
-    """
+    """Run a function of flat inputs; return flat outputs, their structure, aux, the pullback."""
     structure: Any = None
 
     def flat(*variables: Any) -> tuple[list[Any], Any]:
@@ -154,9 +152,7 @@ def _one(output: Any) -> Any:
 def _check_scalar(
     what: str, outputs: list[Any], structure: TreeDef, holomorphic: bool, *, one_element: bool
 ) -> None:
-    """Raise unless the output is one number; with `one_element` it may have dimensions of size
-    1.
-    """
+    """Raise unless the output is one number; with `one_element` in dimensions of size 1."""
     if structure.kind is type(None):
         raise GradError(f"{what}(f): f returned None; a `return` may be missing")
     if len(outputs) != 1:

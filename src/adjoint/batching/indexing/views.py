@@ -14,9 +14,7 @@ Shape = Sequence[int]
 
 
 def placed(batch: Batch, grad_output: Tensor, input_sizes: Shape, *rest: Any) -> Tensor:
-    """select_backward, slice_backward, diagonal_backward: zeros of the given sizes for each
-    sample.
-    """
+    """select_backward, slice_backward, diagonal_backward: zeros of these sizes for each sample."""
     ndim = len(input_sizes)
     moved = [
         shift(batch.op.name, v, ndim) if a.name in ("dim", "dim1", "dim2") else v

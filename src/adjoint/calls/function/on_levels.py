@@ -49,9 +49,7 @@ def run(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 
 
 def _lifted(level: Any, name: str, context: FunctionContext, inputs: Inputs, output: Any) -> Any:
-    """An output on the level: a dirty input stays itself, a view of an input is a view here,
-    too.
-    """
+    """An output on the level: a dirty input stays itself, a view of an input stays a view."""
     if not isinstance(output, Tensor):
         return output
     if is_among(output, context.dirty_tensors):

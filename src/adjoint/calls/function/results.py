@@ -59,9 +59,7 @@ def is_materialised(context: FunctionContext, output: Any) -> bool:
 def outputs_of(
     name: str, context: FunctionContext, inputs: Inputs, returned: list[Any]
 ) -> list[Any]:
-    """The outputs of a call, with their history, from the results of `forward`; marks move
-    along.
-    """
+    """The outputs of a call with their history, from the results of `forward`, with marks."""
     _check_closed(name, returned, any(context.needs_input_grad))
     check_dirty(name, context, inputs, returned)
     settled: dict[int, Any] = {}

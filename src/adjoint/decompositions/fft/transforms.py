@@ -175,9 +175,7 @@ def ihfftn(self: Tensor, s: Sizes, dim: Sizes, norm: str | None, what: str = "ih
 
 
 def _real_size(what: str, self: Tensor, dims: Sequence[int], sizes: list[int], s: Sizes) -> int:
-    """The size of the real side along the last dimension; sizes[-1] becomes the size of the
-    half.
-    """
+    """The size of the real side along the last dimension; sizes[-1] becomes the half's."""
     _needs_one(what, dims)
     given = None if s is None or s[-1] == -1 else s[-1]
     size = 2 * (self.shape[dims[-1]] - 1) if given is None else given

@@ -61,9 +61,7 @@ def vander_flipped(x: Tensor, N: int | None, increasing: bool) -> Tensor:
 
 
 def cdist_any(x1: Tensor, x2: Tensor, p: float, compute_mode: Any) -> Tensor:
-    """cdist by products of matrices, unless points coincide and p = 2: that is a kink of the
-    norm.
-    """
+    """cdist by products of matrices, unless points coincide and p = 2, a kink of the norm."""
     found = ops._cdist_forward(x1, x2, p, None)
     if p != 2 or not meets_kink(found):
         return found

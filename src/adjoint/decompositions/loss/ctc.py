@@ -218,9 +218,7 @@ def ctc_loss_of_tensors(
     blank: int,
     zero_infinity: bool,
 ) -> tuple[Tensor, Tensor]:
-    """ctc_loss with lengths in tensors; inside a transform they are unknown, and their limits are
-    used.
-    """
+    """ctc_loss with lengths in tensors, which inside a transform stand for their limits."""
     try:
         known = [[int(n) for n in lengths.tolist()] for lengths in (input_lengths, target_lengths)]
     except AdjointError:

@@ -152,9 +152,7 @@ def multilabel_soft_margin_loss(
 
 
 def _labels(self: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Which entries of the target count (the ones before its first -1), and the classes they
-    name.
-    """
+    """Which entries of the target count, before its first -1, and the classes they name."""
     _check_scores("multilabel_margin_loss", self)
     indexing.check_integers("multilabel_margin_loss", target)
     loss.check_same_shape("multilabel_margin_loss", self, target)

@@ -349,9 +349,7 @@ def batch_norm_backward(
     output_mask: Sequence[bool],
     reserve: Tensor,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """The gradients of batch normalisation; `save_var` is 1/σ, as `_batch_norm_with_update` gives
-    it.
-    """
+    """The gradients of batch_norm; `save_var` is 1/σ, as from `_batch_norm_with_update`."""
     return native_batch_norm_backward(
         grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps,
         output_mask,

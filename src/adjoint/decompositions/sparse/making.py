@@ -114,9 +114,7 @@ def compressed(
 
 
 def _own(values: Tensor, dtype: DType | None) -> Tensor:
-    """The values on the same memory, as a tensor that is no leaf, since the sparse tensor is
-    none.
-    """
+    """The values on the same memory, no leaf, since the sparse tensor is none."""
     values = values if dtype is None else values.to(dtype)
     return values.view_as(values) if values.requires_grad else values
 

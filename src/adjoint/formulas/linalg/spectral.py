@@ -239,9 +239,7 @@ def _inverse_values(S: Tensor, order: int, sizes: Any = None, *, loose: bool) ->
 
 
 def _fold(grad: Tensor, Q: Tensor, count: int) -> Tensor:
-    """The gradient of the first columns of a basis, including the gradient through the other
-    columns.
-    """
+    """The gradient of the first columns of a basis, and through the other columns."""
     rest = Q.shape[-1] - count
     if not rest:
         return grad

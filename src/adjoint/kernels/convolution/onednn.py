@@ -253,9 +253,7 @@ class PreparedCall:
 
 
 def _weight(sizes: Geometry, dtype: np.dtype[Any]) -> Descriptor:
-    """The descriptor of row-major weights, with a dimension of groups in front if there are
-    several.
-    """
+    """The descriptor of row-major weights, with several groups as a dimension in front."""
     groups, (rows, *rest) = sizes.groups, sizes.weight
     shape = (rows, *rest) if groups == 1 else (groups, rows // groups, *rest)
     steps = [1]

@@ -71,9 +71,7 @@ def as_strided(self: Array, size: Ints, stride: Ints, storage_offset: int | None
 def slice_inverse(
     self: Array, src: Array, dim: int, start: int | None, end: int | None, step: int
 ) -> Array:
-    """Return the tensor of which `self` is a slice: the view of its memory with the geometry of
-    `src`.
-    """
+    """Return the tensor of which `self` is a slice: its memory with the geometry of `src`."""
     offset, strides = offset_in_elements(src), strides_in_elements(src)
     check_strided("slice_inverse", src.shape, strides, offset, storage_of(self)[0].size)
     return strided_view(self, src.shape, strides, offset)

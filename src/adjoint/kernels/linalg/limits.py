@@ -147,9 +147,7 @@ def _stays(odd: Array, least: Array) -> Array:
 
 
 def _signals(values: Array) -> Array:
-    """The steps from which y(t), or y(t) tᵖ, follows a curve for `_RUN` steps, unlike rounding
-    errors.
-    """
+    """The steps from which y(t), or y(t) tᵖ, follows a curve for `_RUN` steps: no rounding."""
     found = np.zeros((_COUNT - _RUN + 1, values.shape[1]), bool)
     for power in range(5):
         curve = values * (_T**power)[:, None]

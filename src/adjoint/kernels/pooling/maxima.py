@@ -176,9 +176,7 @@ def adaptive_max_pool3d(self: Array, output_size: Ints) -> tuple[Array, Array]:
 
 
 def _flat(what: str, result: Array, indices: Array, dims: int) -> Array:
-    """The position in the memory of `result`, whose planes are contiguous, to which each index
-    points.
-    """
+    """The position of each index in the memory of `result`, whose planes are contiguous."""
     indices = in_bounds(what, indices, rules.elements(result.shape, dims), None)
     steps = [s // result.itemsize for s in result.strides]
     planes: Any = 0

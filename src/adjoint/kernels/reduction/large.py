@@ -94,9 +94,7 @@ class _NativeReduction:
 def _plan(
     kind: int, shape: Shape, strides: Shape, dtype: Any, axis: Dims, keepdims: bool
 ) -> _NativeReduction | None:
-    """The reduction of arrays with these strides by one native call; None if it takes more than
-    one.
-    """
+    """The reduction of arrays with these strides by one native call; None if it takes more."""
     found = _order(strides, axis, keepdims)
     if found is None:
         return None

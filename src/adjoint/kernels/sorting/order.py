@@ -119,9 +119,7 @@ def _settle_ties(found: Array, equal: Array) -> None:
 
 
 def _by_digits(rows: Array, descending: bool) -> Array:
-    """The stable order of long rows, by radix: the last 16 bits first, then the ones before, and so
-    on.
-    """
+    """The stable order of long rows, by radix: the last 16 bits first, then the ones before."""
     keys = _keys(rows)
     if descending:
         keys = ~keys

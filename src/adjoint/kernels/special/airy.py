@@ -70,9 +70,7 @@ def pi_in_bits() -> int:
 
 
 def second(found: Array, x: Array, slope: int) -> Array:
-    """Bi or Bi′ by Taylor's series at the nearest multiple of 1/4; elsewhere SciPy's value
-    `found`.
-    """
+    """Bi or Bi′ by Taylor's series at the nearest multiple of 1/4; elsewhere SciPy's `found`."""
     first, last = QUARTERS
     inside = (x >= first / 4) & (x <= last / 4)
     place = np.rint(4 * np.where(inside, x, 0.0))
