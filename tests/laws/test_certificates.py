@@ -101,9 +101,12 @@ def test_an_error_is_measured_in_ulp(found: float, high: float, expected: float)
 
 
 def test_next_to_a_zero_the_unit_is_that_of_the_condition() -> None:
-    known = truths.truths(ALL["sin(x)"], np.array([math.pi, 2.5]))
+    known = truths.truths(ALL["sin(x)"], np.array([math.pi, 2.5, 1.0]))
     assert known.unit[0, 0] == pytest.approx(math.pi * 2.0**-52)  # sin' is -1 there
-    assert known.unit[0, 1] == truths.spacing(math.sin(2.5), INFO)
+    assert known.unit[0, 1] == pytest.approx(-2.5 * math.cos(2.5) * 2.0**-52)  # 3.3 ε sin(2.5)
+    assert known.unit[0, 2] == truths.spacing(math.sin(1.0), INFO)
+    near = truths.truths(ALL["sinh(x)"], np.array([0.1, 1.0]))  # its zero is 0
+    assert near.unit[0, 0] == truths.spacing(math.sinh(0.1), INFO)
     # e^{-x} falls as steeply, but has no zero there
     assert truths.truths(ALL["exp(x)"], np.array([-700.0])).unit[0, 0] < 1e-315
 

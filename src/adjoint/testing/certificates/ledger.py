@@ -8,9 +8,10 @@ A file of one line for each subject and dtype, written by `adjoint certify --wri
     std(x, 0); float64 condition; 0.32 eager rr tame; 1.2 compiled rf one large; …
 
 with the worst error of the value and of three derivatives, the way it came about, and the argument.
-The unit is one ulp; of functions of vectors and matrices it is ε times the condition, and instead
-of an argument there is a situation. An error of symbols is 0 where a derivative is proven from
-formula and definition. The ledger is published, and it is a ratchet: a row never gets worse.
+The unit is one ulp, next to a zero times the condition (`truths.py`); of functions of vectors and
+matrices it is ε times the condition, and instead of an argument there is a situation. An error of
+symbols is 0 where a derivative is proven from formula and definition. The ledger is published, and
+it is a ratchet: a row never gets worse.
 """
 
 from __future__ import annotations
@@ -133,6 +134,7 @@ def circumstances() -> tuple[str, ...]:
     libc = " ".join(platform.libc_ver())
     return (
         "Worst errors of values, first, second and third derivatives: `make certify`.",
+        "Unit: one ulp of the truth; closer to a zero than to 0 that times the condition.",
         f"{datetime.date.today()}, {_processor()}, {libc}, NumPy {np.__version__}, "
         f"SciPy {scipy.__version__}",
     )

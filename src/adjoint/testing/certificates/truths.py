@@ -2,8 +2,9 @@
 
 A truth is the middle of a ball, split into the nearest float64 and the rest, so that errors of
 float64 numbers are measured with some thirty digits. With it goes the unit by which an error is
-divided: one ulp of the truth; next to a zero of a derivative, where the rounding of the argument
-alone moves the truth by more than that, ε |x · slope|.
+divided: one ulp of the truth, times the condition |x · slope / truth| next to a zero, where the
+rounding of the argument alone moves the truth by as much. A zero is near if it is closer to the
+argument than 0 is. A large condition without a zero, as that of e⁻ˣ at 700, excuses nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from adjoint.testing.certificates.subjects import Subject
 
 Array = np.ndarray[Any, Any]
 UNKNOWN = math.nan  # the truth could not be enclosed
-NEAR = 16  # a zero is near if Newton's step to it is shorter than this part of the argument
+NEAR = 2  # a zero is near if two of Newton's steps to it end before 0: the condition is above this
 
 
 @record
