@@ -15,7 +15,6 @@ from adjoint.graph import passes
 from adjoint.graph.ir import Graph, Type
 from adjoint.graph.passes import products_onto
 from adjoint.graph.passes.decompose import expand
-from adjoint.graph.passes.inline import call
 from adjoint.graph.passes.schedule import schedule_for_memory
 from adjoint.graph.statistics import peak
 from adjoint.graph.verify import verify
@@ -23,6 +22,7 @@ from adjoint.ops.operator import operator
 from adjoint.table import TABLE
 from adjoint.testing import jacobians, laws
 from tests.counting import function_calls
+from tests.graph import call
 
 
 def graph_of(body: str, **types: str) -> Graph:

@@ -12,7 +12,7 @@ import adjoint as ad
 from adjoint.cli import main
 from adjoint.graph.ir import Block, GraphError
 from adjoint.graph.parsing import ParseError
-from adjoint.graph.passes.inline import call
+from tests.graph import call
 from tests.watching import limited, watched
 
 

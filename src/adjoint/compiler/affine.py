@@ -38,7 +38,7 @@ class Affine:
 
     def at(self, values: Sequence[Affine]) -> Affine:
         """Replace each variable v by `values[v]`."""
-        return _sum(self.offset, ((values[v], coefficient) for v, coefficient in self.terms))
+        return _linear(self.offset, ((values[v], coefficient) for v, coefficient in self.terms))
 
     def coefficient(self, variable: int) -> int:
         return next((c for v, c in self.terms if v == variable), 0)
@@ -95,10 +95,10 @@ def row_major(shape: Shape) -> tuple[int, ...]:
 
 def flat(index: Index, strides: Sequence[int]) -> Affine:
     """The address of an index, for an array with these strides."""
-    return _sum(0, zip(index, strides, strict=True))
+    return _linear(0, zip(index, strides, strict=True))
 
 
-def _sum(offset: int, parts: Iterable[tuple[Affine, int]]) -> Affine:
+def _linear(offset: int, parts: Iterable[tuple[Affine, int]]) -> Affine:
     """offset + Σ part · factor"""
     terms: dict[int, int] = {}
     for part, factor in parts:

@@ -253,25 +253,25 @@ class Body:
         self, value: Value, definition: Pieces, index: Index, guards: tuple[Guard, ...]
     ) -> str:
         """The element of the last piece that covers the index, or else of the base."""
-        open_pieces = []
+        undecided = []
         for piece in reversed(definition.pieces):
             guard = Guard(index[piece.dim], piece.low, piece.high)
             covers = guard.decided(self.bounds)
             if covers:
-                open_pieces.append((None, piece))
+                undecided.append((None, piece))
                 break
             if covers is None:
-                open_pieces.append((guard, piece))
-        if open_pieces and open_pieces[-1][0] is None:
-            _, piece = open_pieces.pop()
+                undecided.append((guard, piece))
+        if undecided and undecided[-1][0] is None:
+            _, piece = undecided.pop()
             text = self.value(piece.source, piece.into(index), guards)
         elif definition.base is not None:
             text = self.value(definition.base, index, guards)
         else:  # the pieces cover everything: the first one needs no condition
-            _, piece = open_pieces.pop()
+            _, piece = undecided.pop()
             inside = Guard(index[piece.dim], piece.low, piece.high)
             text = self.value(piece.source, piece.into(index), (*guards, inside))
-        for guard, piece in reversed(open_pieces):
+        for guard, piece in reversed(undecided):
             assert guard is not None
             part = self.value(piece.source, piece.into(index), (*guards, guard))
             name = self.new()

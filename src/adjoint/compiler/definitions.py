@@ -474,7 +474,7 @@ def _pieces(node: Node) -> Pieces | RoutineDefinition | None:
     if any(v.dtype is not node.outputs[0].dtype for v in node.inputs()):
         return None
     if node.name == "cat.default":
-        return _joined(node)
+        return _cat(node)
     if node.name == "slice_scatter.default":
         whole, part, dim, start, end, step = node.args
         if step != 1:
@@ -490,7 +490,7 @@ def _pieces(node: Node) -> Pieces | RoutineDefinition | None:
     return None
 
 
-def _joined(node: Node) -> Pieces | RoutineDefinition | None:
+def _cat(node: Node) -> Pieces | RoutineDefinition | None:
     tensors, dim = node.args
     if any(len(v.shape) != len(node.output.shape) for v in tensors):
         return None  # as in PyTorch, an empty vector may stand among tensors of any rank
@@ -507,10 +507,10 @@ def _joined(node: Node) -> Pieces | RoutineDefinition | None:
 def _gather(node: Node) -> Gather | None:
     if node.name == "index.Tensor":
         source, indices = node.args
-        address = _indexed(source.shape, indices)
+        address = _index_address(source.shape, indices)
     elif node.name == "gather.default":
         source, dim, index = node.args[:3]
-        address = _along(source.shape, dim, index)
+        address = _gather_address(source.shape, dim, index)
     else:
         return None
     return None if address is None or 0 in source.shape else Gather(source, address)
@@ -521,10 +521,10 @@ def _put(node: Node) -> Put | Pieces | None:
         return _put_view(node)
     if node.name == "index_put.default":
         base, indices, part, accumulate = node.args
-        address = _indexed(base.shape, indices)
+        address = _index_address(base.shape, indices)
     elif node.name in ("scatter.src", "scatter_add.default"):
         base, dim, index, part = node.args
-        address = _along(base.shape, dim, index)
+        address = _gather_address(base.shape, dim, index)
         accumulate = node.op.name == "scatter_add"
         if part.shape != index.shape:
             return None
@@ -556,7 +556,7 @@ def _put_view(node: Node) -> Put | Pieces | None:
     return Put(whole, part, part.shape, Affine(start, terms), False)
 
 
-def _indexed(shape: Shape, indices: Sequence[Any]) -> Address | None:
+def _index_address(shape: Shape, indices: Sequence[Any]) -> Address | None:
     """The address of x[indices]; an index None takes the whole dimension."""
     given: list[Any] = [*indices, *[None] * (len(shape) - len(indices))]
     chosen = [d for d, v in enumerate(given) if v is not None]
@@ -573,7 +573,7 @@ def _indexed(shape: Shape, indices: Sequence[Any]) -> Address | None:
     return Address(shape, tuple(dims), tuple(space), first, len(spread), wraps=True)
 
 
-def _along(shape: Shape, dim: int, index: Value) -> Address | None:
+def _gather_address(shape: Shape, dim: int, index: Value) -> Address | None:
     """The address of gather and scatter: `index` along `dim`, the own position elsewhere."""
     if len(index.shape) != len(shape) or not shape or index.dtype.name not in ("int64", "int32"):
         return None

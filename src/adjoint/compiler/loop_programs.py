@@ -214,7 +214,7 @@ class LoopProgram:
     partials: list[tuple[Total, int]] = field(default_factory=list)  # that last through all rows
     work: int = 0  # about as many additions
     divisible: bool = False  # whether threads can share its rows
-    turned: frozenset[Value] = frozenset()  # values whose blocks of rows it finds transposed
+    transposed: frozenset[Value] = frozenset()  # values whose blocks of rows it finds transposed
     whole: bool = False  # whether it runs over all rows, ignoring FIRST and LAST
     known: Mapping[int, int] = field(default_factory=dict)  # symbolic sizes that are numbers in it
     comments: list[str] = field(default_factory=list)
@@ -478,13 +478,13 @@ def verify(program: LoopProgram) -> LoopProgram:
     Every variable is set before it is read, every position uses variables of enclosing loops only,
     and, for known sizes, every place is inside its memory.
     """
-    _Verifier(program.turned).block(program.body, {}, set())
+    _Verifier(program.transposed).block(program.body, {}, set())
     return program
 
 
 class _Verifier:
-    def __init__(self, turned: frozenset[Value]) -> None:
-        self.turned = turned  # values in transposed blocks, whose places are not checked
+    def __init__(self, transposed: frozenset[Value]) -> None:
+        self.transposed = transposed  # values in transposed blocks, whose places are not checked
 
     def block(self, statements: Sequence[Statement], bounds: Any, names: set[str]) -> None:
         bounds, names = dict(bounds), set(names)
@@ -512,7 +512,7 @@ class _Verifier:
         value = place.value
         if place.chosen or any(bounds[v] is None for v, _ in place.address.terms):
             return
-        if isinstance(value, Value) and value in self.turned:
+        if isinstance(value, Value) and value in self.transposed:
             return
         least, largest = place.address.range(bounds)
         count = value.count if isinstance(value, Local) else math.prod(value.shape)

@@ -165,7 +165,7 @@ def _of_one(node: Node) -> bool:
     return math.prod(node.args[0].shape) == math.prod(node.output.shape)
 
 
-def _single(node: Node) -> Callable[..., Any]:
+def _converted(node: Node) -> Callable[..., Any]:
     """A function for sum, any or all over single elements: a conversion and a reshape."""
     truth = node.op.row.reduces != "sum"
 
@@ -199,7 +199,7 @@ def _zeros(node: Node) -> Callable[..., Any]:
     return lambda *_: ops.zeros(node.output.shape, dtype=node.output.dtype)
 
 
-def _parts(node: Node) -> Callable[..., Any]:
+def _single_views(node: Node) -> Callable[..., Any]:
     """A function that returns the views of unbind, split, … one by one."""
     source = next(node.inputs())
     dim = argument(node, "dim") % len(source.shape)
@@ -216,7 +216,7 @@ def _parts(node: Node) -> Callable[..., Any]:
     return cut
 
 
-def _strided(node: Node) -> Callable[..., Any] | None:
+def _at_places(node: Node) -> Callable[..., Any] | None:
     """A function that gathers the elements of `as_strided` from a row-major tensor."""
     size, strides, offset = node.args[1:4]
     if math.prod(size) > _PLACES:
@@ -233,9 +233,9 @@ _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
     "stays": lambda node: None,
     "as it was": lambda node: _itself,
     "as zeros": _zeros,
-    "as views": _parts,
-    "as conversion": _single,
-    "as places": _strided,
+    "as views": _single_views,
+    "as conversion": _converted,
+    "as places": _at_places,
     "as real and imaginary parts": of_complex,
     "in float32": of_halves,
     "as smaller routines": lambda node: LOWERED[node.op.row.routine](node),

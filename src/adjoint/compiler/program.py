@@ -345,7 +345,7 @@ class Program:
         shape, start = at((operand.shape, operand.offset), self.sizes)
         array = known.get(value)
         if value in self.tapes:
-            return self._turns(value)
+            return self._carries(value)
         if array is None:
             whole = at(value.shape, self.sizes)
             array = np.ndarray(whole, value.dtype.np, self.code.arena, self.offsets[value])
@@ -353,7 +353,7 @@ class Program:
             return array
         return array.reshape(-1)[start : start + math.prod(shape)].reshape(shape)
 
-    def _turns(self, value: Value) -> Any:
+    def _carries(self, value: Value) -> Any:
         """The contents of a tape as an array, for an eager kernel."""
         tape, (_, *rest) = self.tapes[value], at(value.shape, self.sizes)
         shape = (tape.count, *rest)

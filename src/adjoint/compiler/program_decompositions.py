@@ -279,13 +279,13 @@ def _complex_sum(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 def _complex_product(a: Any, b: Any) -> Any:
     """(x + iy)(u + iv) = xu - yv + i (xv + yu), with four products of real matrices."""
-    (x, y), (u, v) = _parts(a), _parts(b)
+    (x, y), (u, v) = _real_and_imaginary(a), _real_and_imaginary(b)
     if y is None or v is None:
         return ops.complex(x.matmul(u), x.matmul(v) if y is None else y.matmul(u))
     return ops.complex(x.matmul(u) - y.matmul(v), x.matmul(v) + y.matmul(u))
 
 
-def _parts(x: Any) -> tuple[Any, Any]:
+def _real_and_imaginary(x: Any) -> tuple[Any, Any]:
     if not x.is_complex():
         return x, None
     pairs = ops.view_as_real(x)

@@ -65,8 +65,8 @@ def is_matrix(operand: Operand) -> bool:
         return len(operand.shape) == 0 or operand.strides[-1] >= 1
     (rows, columns), (row, column) = operand.shape[-2:], operand.strides[-2:]
     straight = (column == 1 or columns == 1) and (row >= columns or rows == 1)
-    turned = (row == 1 or rows == 1) and (column >= rows or columns == 1)
-    return (straight or turned) and all(s >= 0 for s in operand.strides)
+    transposed = (row == 1 or rows == 1) and (column >= rows or columns == 1)
+    return (straight or transposed) and all(s >= 0 for s in operand.strides)
 
 
 def is_rows(operand: Operand) -> bool:
@@ -241,8 +241,8 @@ class CallWriter:
                 (count, columns, inner), batch, a.strides, b.strides, out.strides
             )
             return self._one(fields, [left, self.pointers[1], "0", target])
-        turned = (_turned(o.strides) for o in (b, a, out))
-        fields = product.numbers((columns, count, inner), batch, *turned)
+        transposed = (_transposed_strides(o.strides) for o in (b, a, out))
+        fields = product.numbers((columns, count, inner), batch, *transposed)
         return self._one(fields, [self.pointers[1], left, "0", target])
 
     def sum_of_products(self, a: Operand, b: Operand, low: str, count: str, others: str) -> str:
@@ -449,10 +449,10 @@ def matrices(call: RoutineCall) -> tuple[Operand, Operand, Shape]:
     *_, a, b = call.operands
     a, b, out = _as_matrices(a, b, call.node.output.shape)
     batch = out[:-2]
-    return _flattened(_spread(a, batch), _spread(b, batch), out)
+    return _flattened(_broadcast_to(a, batch), _broadcast_to(b, batch), out)
 
 
-def _turned(strides: tuple[int, ...]) -> tuple[int, ...]:
+def _transposed_strides(strides: tuple[int, ...]) -> tuple[int, ...]:
     return (*strides[:-2], strides[-1], strides[-2])
 
 
@@ -467,7 +467,7 @@ def _as_matrices(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, 
     return a, b, out
 
 
-def _spread(operand: Operand, batch: Shape) -> Operand:
+def _broadcast_to(operand: Operand, batch: Shape) -> Operand:
     """Broadcast an operand to the batch; its missing dimensions get stride 0."""
     lead = len(batch) - (len(operand.shape) - 2)
     shape, strides = operand.shape[:-2], operand.strides[:-2]

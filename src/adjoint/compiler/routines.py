@@ -77,7 +77,7 @@ def _lu(node: Node) -> Routine | None:
     return _factor("lu", node, *_matrices(node), *flags, helpers=("getrf",))
 
 
-def _spread(shape: Shape, batch: Shape) -> list[int]:
+def _batch_strides(shape: Shape, batch: Shape) -> list[int]:
     """The strides, in matrices, of an operand that broadcasts to a batch."""
     own = shape[:-2]
     steps = [0 if n == 1 else s for n, s in zip(own, row_major(own), strict=True)]
@@ -90,7 +90,7 @@ def _solve(node: Node) -> Routine | None:
     if len(b.shape) < 2 or (0 in batch and 0 not in a.shape[:-2]):
         return None
     numbers = math.prod(batch), a.shape[-1], b.shape[-1], _flag(node, "check_errors"), len(batch)
-    places = *batch, *_spread(a.shape, batch), *_spread(b.shape, batch)
+    places = *batch, *_batch_strides(a.shape, batch), *_batch_strides(b.shape, batch)
     return _factor("solve", node, *numbers, *places, helpers=("gesv",))
 
 
@@ -110,7 +110,7 @@ def _triangle(node: Node) -> Routine | None:
     a, b = node.args[:2]
     *batch, rows, columns = node.output.shape
     flags = (_flag(node, name) for name in ("upper", "left", "unitriangular"))
-    places = *batch, *_spread(a.shape, tuple(batch)), *_spread(b.shape, tuple(batch))
+    places = *batch, *_batch_strides(a.shape, tuple(batch)), *_batch_strides(b.shape, tuple(batch))
     return _factor("triangle", node, math.prod(batch), rows, columns, *flags, len(batch), *places)
 
 
@@ -150,15 +150,20 @@ def _exponential(node: Node) -> Routine | None:
 def _distinct(node: Node) -> Routine | None:
     *rows, count = node.output.shape
     return _factor(
-        "distinct", node, math.prod(rows), count, _parts(node), argument(node, "nullity")
+        "distinct",
+        node,
+        math.prod(rows),
+        count,
+        _per_closeness(node),
+        argument(node, "nullity"),
     )
 
 
 def _rank(node: Node) -> Routine | None:
-    return _factor("rank", node, *_matrices(node), _parts(node))
+    return _factor("rank", node, *_matrices(node), _per_closeness(node))
 
 
-def _parts(node: Node) -> int:
+def _per_closeness(node: Node) -> int:
     """1 / closeness, the gap of a cluster as a share of its distance to others; 0: equality."""
     closeness = argument(node, "closeness")
     return round(1 / closeness) if closeness else 0
@@ -170,7 +175,7 @@ def _inverses(node: Node) -> Routine | None:
         return None
     *rows, count = values.shape
     numbers = 0 if sizes is None else math.prod(sizes.shape)
-    return _factor("inverses", node, math.prod(rows), count, numbers, _parts(node))
+    return _factor("inverses", node, math.prod(rows), count, numbers, _per_closeness(node))
 
 
 def _gauge_of_pairs(node: Node) -> Routine | None:
@@ -321,14 +326,14 @@ def _places(name: str, node: Node, *numbers: int) -> Routine | None:
     return None if kind is None else Routine("places", name, kind, numbers)
 
 
-def _one(shape: Shape) -> Shape:
+def _as_vector(shape: Shape) -> Shape:
     """A shape, with a number as a vector of one element."""
     return shape or (1,)
 
 
 def _gather(node: Node) -> Routine | None:
     x, dim, index = node.args[:3]
-    shape, chosen = _one(x.shape), _one(index.shape)
+    shape, chosen = _as_vector(x.shape), _as_vector(index.shape)
     if len(shape) != len(chosen) or index.dtype.name not in ("int64", "int32"):
         return None
     dim %= len(shape)
@@ -349,7 +354,7 @@ def _scatter(node: Node) -> Routine | None:
         how, own = _JOINS.get(reduce, -1), _flag(node, "include_self")
     if how < 0 or x.dtype is not source.dtype or (x.dtype.name == "bool" and 0 < how < 4):
         return None
-    shape, chosen, given = _one(x.shape), _one(index.shape), _one(source.shape)
+    shape, chosen, given = _as_vector(x.shape), _as_vector(index.shape), _as_vector(source.shape)
     ranks = {len(shape), len(chosen), len(given)}
     if len(ranks) != 1 or index.dtype.name not in ("int64", "int32"):
         return None
@@ -407,7 +412,7 @@ def _windows(node: Node) -> Routine | None:
     return _places("windows", node, outer, count, inner, size, step, n)
 
 
-def _rows(node: Node, name: str) -> Routine | None:
+def _padding(node: Node, name: str) -> Routine | None:
     x, starts, lengths, size, *padding = node.args
     if {starts.dtype.name, lengths.dtype.name} != {"int64"} or x.dtype.name not in _REALS:
         return None
@@ -548,8 +553,8 @@ _FINDERS: dict[str, Finder] = {
     "permutation": _permutation,
     "layout": _layout,
     "windows": _windows,
-    "pad": lambda node: _rows(node, "pad"),
-    "pack": lambda node: _rows(node, "pack"),
+    "pad": lambda node: _padding(node, "pad"),
+    "pack": lambda node: _padding(node, "pack"),
     "numbers": _numbers,
     "fourier": _fourier,
     "fourier_forward": _fourier_forward,

@@ -86,12 +86,12 @@ class _ProductWriter(Rewriter):
         """a @ b as a sum of products."""
         if len(b.shape) == 1:
             return self.total(self.call("mul.Tensor", a, b), -1)
-        columns = self.turned(b)
+        columns = self.transposed(b)
         if len(a.shape) == 1:
             return self.total(self.call("mul.Tensor", columns, a), -1)
         if len(b.shape) > 2:
             columns = self.view("unsqueeze.default", columns, -3)
-        products = self.call("mul.Tensor", self.apart(a), columns)
+        products = self.call("mul.Tensor", self.single_rows(a), columns)
         order = self.order(a, b)
         if order is None:
             return self.total(products, -1)
@@ -103,14 +103,14 @@ class _ProductWriter(Rewriter):
             return total
         return self.call("permute.default", total, tuple(left.index(d) for d in range(inner)))
 
-    def apart(self, value: Value) -> Value:
+    def single_rows(self, value: Value) -> Value:
         """The rows of a matrix, each as a matrix of one row."""
         if keeps_order(value) and len(value.uses) == 1 and value.node is not None:
             shape = (*value.shape[:-1], 1, value.shape[-1])
             return self.view("reshape.default", value.node.args[0], shape)
         return self.view("unsqueeze.default", value, -2)
 
-    def turned(self, value: Value) -> Value:
+    def transposed(self, value: Value) -> Value:
         """The transpose of a matrix."""
         if is_call(value, "transpose") and value.node is not None:
             source, *dims = value.node.args

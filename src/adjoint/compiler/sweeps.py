@@ -63,7 +63,7 @@ class Sweep:
         dimension of rows.
         """
         rows = self.local.get(operand.value)
-        return operand if rows is None else turned(operand, dim, rows, self.block)
+        return operand if rows is None else in_transposed_block(operand, dim, rows, self.block)
 
     def _sizes(self) -> dict[Any, int]:
         """The bytes that a thread keeps: for each value its block or its sum, and for each nest the
@@ -96,7 +96,7 @@ class Sweep:
         return calls + sum(k.work for k in self.programs.values())
 
 
-def turned(operand: Operand, dim: int, rows: RowShape, width: int) -> Operand:
+def in_transposed_block(operand: Operand, dim: int, rows: RowShape, width: int) -> Operand:
     """An operand in a transposed block of `width` rows; `dim` is its dimension of rows."""
     element = _element(operand, dim, rows)
     assert element is not None, "the row has no such elements"
@@ -187,7 +187,7 @@ class _Drawing:
                 (after if waits else before).append((step, program))
                 self.later |= set(writes(step)) if waits else set()
         self._find_local(after)
-        return (before, self.sweep, after) if self._pays() and self._turns() else None
+        return (before, self.sweep, after) if self._pays() and self._transposes() else None
 
     def _joins(self, step: Nest | Step, program: LoopProgram | None, asked: set[Value]) -> bool:
         """Add a step to the sweep if it can run block by block; return whether it does."""
@@ -272,15 +272,15 @@ class _Drawing:
         reduced = sum(_reduced_inside(step) for step in steps if isinstance(step, Nest))
         return reduced * SHORT >= sum(rows.elements for rows in local.values())
 
-    def _turns(self) -> bool:
+    def _transposes(self) -> bool:
         """Make loop programs that run over transposed blocks; return whether all nests have one."""
-        there = shaping.Turned(self.sweep.local, self.sweep.block)
+        there = shaping.TransposedBlocks(self.sweep.local, self.sweep.block)
         for number, program in self.sweep.programs.items():
             nest = self.sweep.steps[number]
             assert isinstance(nest, Nest)
             try:
                 made = shaping.loop_program(self.plan, nest, program.name, there)
-            except shaping.NotTurned:
+            except shaping.NotTransposable:
                 return False
             if not made.divisible or made.scratch:
                 return False

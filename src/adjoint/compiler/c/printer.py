@@ -110,7 +110,7 @@ class _Printer:
     def loop(self, loop: ForLoop) -> list[str]:
         name = _name(loop.variable)
         low, high = self.ends("LARGER", loop.low), self.ends("SMALLER", loop.high)
-        if loop.variable == LANE and not _may_be_turned(loop):
+        if loop.variable == LANE and not _may_run_along_columns(loop):
             self.across = {s.variable for s in loop.body if isinstance(s, Position)}
         inner = self.block(loop.body)
         if loop.variable == LANE:
@@ -257,7 +257,7 @@ class _Printer:
         terms = [str(address.offset)] if address.offset else []
         for number, step in address.terms:
             name, factor = _name(number), str(step)
-            if number in self.across and _is_turned_by_gcc(step):
+            if number in self.across and _is_permuted_by_gcc(step):
                 self.strides.add(step)
                 factor = f"stride{step}"
             terms.append(name if step == 1 else f"{name} * {factor}")
@@ -270,7 +270,7 @@ def _is_once(loop: ForLoop) -> bool:
     return len(loop.low) == 1 and type(low) is type(high) is int and high == low + 1
 
 
-def _is_turned_by_gcc(stride: int) -> bool:
+def _is_permuted_by_gcc(stride: int) -> bool:
     """Whether gcc would gather elements at this stride by permuting whole vectors.
 
     That is fast for strides of 3 and powers of 2, and slower than single loads for others.
@@ -278,7 +278,7 @@ def _is_turned_by_gcc(stride: int) -> bool:
     return type(stride) is int and stride > 4 and stride & (stride - 1) != 0
 
 
-def _may_be_turned(loop: ForLoop) -> bool:
+def _may_run_along_columns(loop: ForLoop) -> bool:
     """Whether a loop along rows only moves numbers, so that gcc may vectorise along columns."""
     if any(
         isinstance(s, (ForLoop, Take)) or (isinstance(s, Let) and calls(s.text)) for s in loop.body

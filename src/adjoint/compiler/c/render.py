@@ -58,14 +58,14 @@ class Renderer:
         self.functions: dict[str, str] = {}  # text without the name -> name
         self.totals: dict[str, str] = {}  # the same for functions that join accumulators
         self.shared: dict[str, str] = {}  # the same for functions that share rows among threads
-        self.apart: set[str] = set()  # texts of functions that must not be inlined
+        self.outlined: set[str] = set()  # texts of functions that must not be inlined
         self.parts: list[str] = []  # functions for parts of a long segment
 
     def function(self, program: LoopProgram) -> str:
         """The name of the C function of a loop program; equal texts share one function."""
         text = printed(program, "NAME", self.table.sizes)
         if program.rereads:  # inlined, gcc 12 forgets that nobody writes the memory it reads
-            self.apart.add(text)
+            self.outlined.add(text)
         return self.functions.setdefault(text, program.name)
 
     def segment(self, scope: CScope, numbers: Sequence[int]) -> str:
@@ -148,13 +148,13 @@ class Renderer:
         arrays = [scope.operand(Operand(v, n, v.shape, ())) for v, n in made.pointers.items()]
         return f"{name}({', '.join([*arrays, *given, *self.table.sizes])});"
 
-    def _totals(self, scope: CScope, made: LoopProgram, threads: str, apart: str) -> list[str]:
-        """C text that joins the accumulators of threads, which are `apart` numbers apart."""
+    def _totals(self, scope: CScope, made: LoopProgram, threads: str, distance: str) -> list[str]:
+        """C text that joins the accumulators of threads, which are `distance` numbers apart."""
         lines, offset = [], 0
         for total, count in made.partials:
             name = self.totals.setdefault(joining(total), joining_name(total))
             given = [scope.pointer(total.node.output), f"({total.c_type} *)partial + {offset}"]
-            given += [str(count), threads, apart]
+            given += [str(count), threads, distance]
             given += [shaping.divisor(scope.layout.plan, total.node)] * (total.kind == "mean")
             lines.append(f"{name}({', '.join(given)});")
             offset += count
@@ -331,13 +331,13 @@ def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
     if not texts:
         return "", names
     functions = renderer.totals | renderer.functions | renderer.shared
-    apart = {*functions} if len(renderer.functions) > _FEW else renderer.apart
-    names_of = {text: f"APART {n}" if text in apart else n for text, n in functions.items()}
+    outlined = {*functions} if len(renderer.functions) > _FEW else renderer.outlined
+    names_of = {text: f"APART {n}" if text in outlined else n for text, n in functions.items()}
     programs = [text.replace("NAME", name, 1) for text, name in names_of.items()]
     body = "\n".join([*programs, *renderer.parts, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
     needed += TAPE_DECLARED if scope.tapes else ""
-    needed += "#define APART __attribute__((noinline))\n" if apart or renderer.parts else ""
+    needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
     return routine_calls.declarations(layout.plan.routines()) + "\n" + needed + body, names
 
 

@@ -22,9 +22,9 @@ from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.bands import make_bands
 from adjoint.compiler.shaping.building import build_loops, divisor
 from adjoint.compiler.shaping.bytes import widen_bytes
-from adjoint.compiler.shaping.draft import Draft, NotTurned, Turned
+from adjoint.compiler.shaping.draft import Draft, NotTransposable, TransposedBlocks
 from adjoint.compiler.shaping.row_axes import SHORT, choose_rows, keep_rows, share_rows, short_of
-from adjoint.compiler.shaping.split_calls import call_apart
+from adjoint.compiler.shaping.split_calls import split_off_calls
 from adjoint.compiler.shaping.totals import narrow_totals
 from adjoint.compiler.shaping.trimming import cut_loops, pad_short, tile
 from adjoint.core.records import record
@@ -48,7 +48,7 @@ KNOWN = 128  # the largest size of a first call for which there is a version
 
 
 def loop_program(
-    plan: Plan, nest: Nest, name: str, turned: Turned | None = None,
+    plan: Plan, nest: Nest, name: str, transposed: TransposedBlocks | None = None,
     *, most: Most = _NONE, assumes: bool = False, known: Most = _NONE,
 ) -> LoopProgram:  # fmt: skip
     """The loop program of a nest, for all symbolic sizes or for sizes up to `most`.
@@ -56,9 +56,9 @@ def loop_program(
     With `assumes` it holds only for sizes with which its conditions change in the example's order;
     the sizes in `known` are numbers in it.
     """
-    draft = Draft(plan, nest, LoopProgram(name, 1, known=known), turned, most, assumes)
-    if turned is not None:
-        draft.program.turned = frozenset(turned.values)
+    draft = Draft(plan, nest, LoopProgram(name, 1, known=known), transposed, most, assumes)
+    if transposed is not None:
+        draft.program.transposed = frozenset(transposed.values)
     for change in PASSES:
         change(draft)
     if cache.debugging():
@@ -174,10 +174,10 @@ def count_work(draft: Draft) -> None:
 Pass = Callable[[Draft], None]
 PASSES: tuple[Pass, ...] = (
     make_bands, choose_rows, keep_rows, share_rows, build_loops, tile, cut_loops, pad_short,
-    narrow_totals, widen_bytes, call_apart, store_early, count_work,
+    narrow_totals, widen_bytes, split_off_calls, store_early, count_work,
 )  # fmt: skip
 
 __all__ = [
-    "MOST_PARTIAL", "PASSES", "SHORT", "SHORT_EXAMPLE", "Draft", "NotTurned", "Turned", "Version",
-    "divisor", "loop_program", "versions",
+    "MOST_PARTIAL", "PASSES", "SHORT", "SHORT_EXAMPLE", "Draft", "NotTransposable",
+    "TransposedBlocks", "Version", "divisor", "loop_program", "versions",
 ]  # fmt: skip

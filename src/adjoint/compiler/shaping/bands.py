@@ -24,7 +24,7 @@ from adjoint.compiler.loop_programs import (
     Total,
 )
 from adjoint.compiler.plan import Plan
-from adjoint.compiler.shaping.draft import Axis, Band, Draft, Turned
+from adjoint.compiler.shaping.draft import Axis, Band, Draft, TransposedBlocks
 from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import is_open, surely, with_known
 from adjoint.graph.ir import Node
@@ -46,9 +46,9 @@ def _band(draft: Draft, number: int) -> Band:
         band.totals = [_total(plan, n, f"acc{number}_{k}") for k, n in enumerate(loop.combining)]
     band.body = [*body.statements, *_ends(plan, band, body)]
     depth = len(draft.nest.outer)
-    if draft.turned is not None:
-        _turn(band, draft.turned, depth)
-    fixed = depth if len(draft.nest.members) > 1 or draft.turned is not None else 0
+    if draft.transposed is not None:
+        _read_transposed(band, draft.transposed, depth)
+    fixed = depth if len(draft.nest.members) > 1 or draft.transposed is not None else 0
     band.space = with_known(loop.space, draft.program.known)
     if draft.program.known:
         band.body = [loop_programs.with_known_sizes(s, draft.program.known) for s in band.body]
@@ -58,13 +58,13 @@ def _band(draft: Draft, number: int) -> Band:
     return band
 
 
-def _turn(band: Band, turned: Turned, depth: int) -> None:
+def _read_transposed(band: Band, transposed: TransposedBlocks, depth: int) -> None:
     """Move the places of transposed values in a band to the block."""
 
     def there(value: Any, address: Affine) -> Affine:
-        if value not in turned.values:
+        if value not in transposed.values:
             return address
-        return turned.address(value, address, band.loop.space, depth)
+        return transposed.address(value, address, band.loop.space, depth)
 
     def move(place: Place) -> Place:
         return replace(place, address=there(place.value, place.address))

@@ -46,18 +46,18 @@ def build_loops(draft: Draft) -> None:
     elif draft.lanes:
         made.body += _straight(draft, draft.bands[0])
     elif not draft.outside():
-        made.body += _inside(draft, draft.bands[0])
+        made.body += _within_rows(draft, draft.bands[0])
     elif len(draft.bands) == 1:
         made.body += _row_loop(draft, draft.bands[0])
     else:
         inner = [*rooms, *_row_indices(draft)]
         for band in draft.bands:
-            inner.append(_scope(draft, band))
+            inner.append(_in_block(draft, band))
         made.body.append(ForLoop(ROW, (FIRST,), (LAST,), inner))
 
 
-def _scope(draft: Draft, band: Band) -> StatementBlock:
-    return StatementBlock(_inside(draft, band), extents(band))
+def _in_block(draft: Draft, band: Band) -> StatementBlock:
+    return StatementBlock(_within_rows(draft, band), extents(band))
 
 
 def extents(band: Band) -> dict[int, tuple[int, int]]:
@@ -69,10 +69,10 @@ def _row_loop(draft: Draft, band: Band) -> list[Statement]:
     before: list[Statement] = []
     if band.kind is Prefix and axis.reduced:
         before = [Room(t.c_type, t.name, start=t.start) for t in band.totals]
-    return [*before, _rows(axis, _inside(draft, band))]
+    return [*before, _loop_over_rows(axis, _within_rows(draft, band))]
 
 
-def _rows(axis: Axis, body: list[Statement], **more: Any) -> ForLoop:
+def _loop_over_rows(axis: Axis, body: list[Statement], **more: Any) -> ForLoop:
     return ForLoop(axis.variable, (FIRST, 0), (LAST, axis.size), body, cuts=axis.cuts, **more)
 
 
@@ -81,7 +81,7 @@ def _straight(draft: Draft, band: Band) -> list[Statement]:
     totals = tuple(band.totals)
     before = [Room(t.c_type, t.name, start=t.start) for t in totals]
     after = [Reset(Cell(f"{t.name}p", Affine()), t.name) for t in totals]
-    along = _rows(band.axes[draft.row], list(band.body), vector=True, totals=totals)
+    along = _loop_over_rows(band.axes[draft.row], list(band.body), vector=True, totals=totals)
     return [*before, along, *after]
 
 
@@ -89,7 +89,7 @@ def _in_blocks(draft: Draft, rooms: Sequence[Statement]) -> ForLoop:
     """Loops over blocks of rows, in which vectors run along the rows."""
     inner: list[Statement] = list(rooms)
     for band in draft.bands:
-        inner.append(_scope(draft, band))
+        inner.append(_in_block(draft, band))
     return ForLoop(BLOCK, (FIRST,), (LAST,), inner, step=draft.block)
 
 
@@ -104,7 +104,7 @@ def _row_indices(draft: Draft) -> list[Statement]:
     return [*lines, Position(axes[0].variable, rest, (variable(ROW),))]
 
 
-def _inside(draft: Draft, band: Band) -> list[Statement]:
+def _within_rows(draft: Draft, band: Band) -> list[Statement]:
     """The loops over the axes of a band inside a row, or inside a block of rows."""
     outside = draft.outside()
     inner = [k for k in range(len(band.axes)) if k not in outside]
@@ -118,7 +118,7 @@ def _inside(draft: Draft, band: Band) -> list[Statement]:
         rooms = [Room(t.c_type, t.name, start=t.start) for t in band.totals]
         return [*rooms, *band.body, *_finish(draft, band, {})]
     if band.kind is Put:
-        return _around(band, inner, list(band.body))
+        return _in_loops(band, inner, list(band.body))
     vector = draft.vector if len(draft.bands) == 1 else best_axis(band, inner)
     return _combined(
         draft, band, [k for k in kept if k != vector], [k for k in reduced if k != vector], vector
@@ -139,19 +139,19 @@ def _combined(
         return ForLoop(axis.variable, (0,), (axis.size,), body, cuts=axis.cuts, **more)
 
     if not band.combines:
-        return _around(band, [*kept, *reduced], [along(list(band.body), vector=True)])
+        return _in_loops(band, [*kept, *reduced], [along(list(band.body), vector=True)])
     scans = band.kind is Prefix
     each = not axis.reduced  # whether each element of the vector has an accumulator
     over_rows = any(band.axes[k].reduced for k in draft.outside())
     if each and not scans and not reduced and over_rows:
         cells = {t.name: Cell(f"{t.name}p", band.writes[t.node.output]) for t in band.totals}
-        return _around(band, kept, [along(_taking(band, cells), vector=True)])
+        return _in_loops(band, kept, [along(_taking(band, cells), vector=True)])
     cells = {t.name: Cell(t.name) for t in band.totals}
     lines: list[Statement] = []
     if each and not scans and draft.block and _is_unrolled(band, reduced):
         lines += [Room(t.c_type, t.name, start=t.start) for t in band.totals]
         lines += _unrolled(band, reduced, _taking(band, cells))
-        return _around(band, kept, [along([*lines, *_finish(draft, band, cells)], vector=True)])
+        return _in_loops(band, kept, [along([*lines, *_finish(draft, band, cells)], vector=True)])
     if each:
         lane = variable(LANE if draft.block else axis.variable)
         cells = {t.name: Cell(t.name, lane) for t in band.totals}
@@ -161,11 +161,11 @@ def _combined(
         lines += [Room(t.c_type, t.name, start=t.start) for t in band.totals]
     totals = () if each else tuple(band.totals)
     inner = along(_taking(band, cells), vector=each or not scans, totals=totals)
-    lines += _around(band, reduced, [inner])
+    lines += _in_loops(band, reduced, [inner])
     if not scans:
         finish = _finish(draft, band, cells)
         lines += [along(finish)] if each else finish
-    return _around(band, kept, lines)
+    return _in_loops(band, kept, lines)
 
 
 def _is_unrolled(band: Band, axes: Sequence[int]) -> bool:
@@ -234,7 +234,7 @@ def _declare_partials(draft: Draft) -> None:
                 draft.program.partials.append((total, count))
 
 
-def _around(band: Band, axes: Sequence[int], inner: list[Statement]) -> list[Statement]:
+def _in_loops(band: Band, axes: Sequence[int], inner: list[Statement]) -> list[Statement]:
     """Loops over some axes around statements."""
     for k in reversed(axes):
         axis = band.axes[k]

@@ -86,7 +86,7 @@ class _Widening:
         def changed(statements: Sequence[Statement], around: _Around) -> Iterator[Statement]:
             for statement in statements:
                 if isinstance(statement, ForLoop):
-                    inside = _inside(statement, around)
+                    inside = _in_loop(statement, around)
                     yield replace(statement, body=[*changed(statement.body, inside)])
                 elif isinstance(statement, (Load, Store)) and _is_of_block(statement):
                     yield self.widened(statement)
@@ -122,7 +122,7 @@ class _Widening:
         return replace(statement, place=place)
 
 
-def _inside(loop: ForLoop, around: _Around) -> _Around:
+def _in_loop(loop: ForLoop, around: _Around) -> _Around:
     """Add a loop to the loops around copied statements."""
     return lambda body: around([replace(loop, body=body)])
 

@@ -24,7 +24,7 @@ from adjoint.graph.ir import Value
 WHOLE = 8  # elements in a vector
 
 
-class NotTurned(Exception):
+class NotTransposable(Exception):
     """The rows of a nest are not a single axis, so that vectors cannot run along them."""
 
 
@@ -64,7 +64,7 @@ class Band:
 
 
 @record
-class Turned:
+class TransposedBlocks:
     """Values stored transposed in a block: element k of all rows, then element k+1."""
 
     values: dict[Value, RowShape]
@@ -89,7 +89,7 @@ class Draft:
     plan: Plan
     nest: Nest
     program: LoopProgram
-    turned: Turned | None = None  # values in transposed blocks
+    transposed: TransposedBlocks | None = None  # values in transposed blocks
     most: Mapping[int, int] = field(default_factory=dict)  # symbol -> the most its size may be
     assumes: bool = False  # whether it holds only for sizes in the example's order
     bands: list[Band] = field(default_factory=list)

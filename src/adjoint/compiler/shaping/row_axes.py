@@ -18,7 +18,7 @@ from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, positions_of
 from adjoint.compiler.shaping.bytes import room_of
 from adjoint.compiler.shaping.common_values import Sharing
-from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTurned
+from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTransposable
 from adjoint.core.symbolic_sizes import is_open, with_known
 from adjoint.elements.c_types import C_TYPES
 
@@ -34,7 +34,7 @@ _SHARED_BYTES = 1 << 16  # bytes for these and for the values that bands share
 
 def choose_rows(draft: Draft) -> None:
     """Choose the axes that the function runs over, and whether vectors run along them."""
-    if draft.turned is not None:
+    if draft.transposed is not None:
         _choose_turned(draft)
     elif len(draft.bands) == 1:
         _choose_of_one(draft, draft.bands[0])
@@ -80,7 +80,7 @@ def _choose_of_one(draft: Draft, band: Band) -> None:
 def _choose_turned(draft: Draft) -> None:
     depth = len(draft.nest.outer)
     if depth > 1 and not _join_outer(draft, depth):
-        raise NotTurned
+        raise NotTransposable
     draft.outer, draft.lanes = 1, True
 
 
@@ -162,14 +162,14 @@ def best_axis(band: Band, candidates: Sequence[int]) -> int:
 
 def _is_blocked(draft: Draft) -> bool:
     """Whether rows run in blocks: with several bands, or an accumulator for each row."""
-    if draft.turned is not None:
+    if draft.transposed is not None:
         return True
     return len(draft.bands) > 1 or (len(draft.bands[0].axes) > 1 and draft.bands[0].combines)
 
 
 def _choose_block(draft: Draft) -> None:
-    if draft.turned is not None:
-        draft.block = draft.turned.width
+    if draft.transposed is not None:
+        draft.block = draft.transposed.width
         return
     rows, nest = int(draft.program.rows), draft.nest
     room = sum(int(row_elements(v, nest.outer)) * room_of(v.dtype.itemsize) for v in nest.local)

@@ -31,16 +31,16 @@ _LONG = 512  # iterations from which a loop is worth cutting
 HEAVY = 32  # statements of a heavy loop besides the calls
 
 
-def call_apart(draft: Draft) -> None:
+def split_off_calls(draft: Draft) -> None:
     """Call the functions of a heavy loop before the rest of it.
 
     No vector register survives a call: all registers of the loop, with its constants, would be
     stored and reloaded in each iteration.
     """
-    draft.program.body = _apart(draft.program.body)
+    draft.program.body = _split_in(draft.program.body)
 
 
-def _apart(statements: Sequence[Statement], piece: int = 0) -> list[Statement]:
+def _split_in(statements: Sequence[Statement], piece: int = 0) -> list[Statement]:
     """Split the loops in statements; `piece` is the length of the pieces around them, or 0."""
     found: list[Statement] = []
     for statement in statements:
@@ -50,7 +50,7 @@ def _apart(statements: Sequence[Statement], piece: int = 0) -> list[Statement]:
         if isinstance(statement, (ForLoop, StatementBlock)):
             step = statement.step if isinstance(statement, ForLoop) else 0
             is_cut = isinstance(statement, ForLoop) and statement.variable == PIECE
-            statement.body = _apart(statement.body, step if is_cut else 0)
+            statement.body = _split_in(statement.body, step if is_cut else 0)
         found.append(statement)
     return found
 

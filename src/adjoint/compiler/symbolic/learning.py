@@ -94,7 +94,7 @@ class Everywhere:
 
     def point(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
         """The symbols for the sizes of all places; None if the sizes do not fit the pattern."""
-        own = _apart(self.ties, sizes)
+        own = _independent(self.ties, sizes)
         if own is None:
             return None
         point = []
@@ -283,7 +283,7 @@ def _numbered(values: Sequence[Hashable]) -> Ties:
     return tuple([(different[value], 1) for value in values])
 
 
-def _apart(ties: Ties, sizes: Sequence[int]) -> tuple[int, ...] | None:
+def _independent(ties: Ties, sizes: Sequence[int]) -> tuple[int, ...] | None:
     """The independent sizes, one for each group; None if the sizes do not fit the ties."""
     found: dict[int, int] = {}
     for (group, factor), size in zip(ties, sizes, strict=True):
@@ -302,7 +302,7 @@ def _told_apart(
     same length.
     """
     if known:
-        loose = [e.ties for e in known if _apart(e.ties, resized.sizes) is not None]
+        loose = [e.ties for e in known if _independent(e.ties, resized.sizes) is not None]
         for ties in dict.fromkeys([*loose, resized.ties]):
             other = resized.tied(ties)
             far = _graph(other, other.far(_SCALES[0]), traced)
@@ -591,7 +591,7 @@ class _Resized:
 
     def _tie(self, ties: Ties) -> None:
         self.ties = ties
-        self.own = _apart(ties, self.sizes) or ()
+        self.own = _independent(ties, self.sizes) or ()
         self.count = len(self.own)  # the number of independent sizes
         self.periods = (1,) * self.count
         self.order: tuple[int, ...] = ()  # of the sizes, least first, where it matters

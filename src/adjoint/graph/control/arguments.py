@@ -85,7 +85,7 @@ def predicate(what: str, value: Any) -> Any:
     return tensor if tensor.dtype.name == "bool" else tensor.ne(0)
 
 
-def call(what: str, function: Callable[..., Any], given: Flat, *args: Any) -> Any:
+def call_pure(what: str, function: Callable[..., Any], given: Flat, *args: Any) -> Any:
     """Call a branch or a body, and raise if it writes to the tensors `given`.
 
     The next step, the stacked results and the caller still need them, and a graph would not write

@@ -20,7 +20,7 @@ from adjoint.core.errors import ArgumentError
 from adjoint.graph.control import cond_region
 from adjoint.graph.control.arguments import (
     arguments_of,
-    call,
+    call_pure,
     fresh,
     predicate,
     tensors_like,
@@ -43,7 +43,7 @@ def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], *oper
     (tensor(2.), tensor(0.), tensor([0., 3.]))
     """
     if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
-        operands = _spread(operands[0], true_fn, false_fn)
+        operands = _operands_in(operands[0], true_fn, false_fn)
     if isinstance(pred, (bool, np.bool_)):
         return (true_fn if pred else false_fn)(*operands)
     chosen = predicate("cond", pred)
@@ -53,7 +53,7 @@ def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], *oper
     def branch(function: Callable[..., Any]) -> Callable[[Flat], Flat]:
         def run(values: Flat) -> Flat:
             given = pytrees.unflatten(structure, dress.put_on(values))
-            result = call("cond", function, values, *given)
+            result = call_pure("cond", function, values, *given)
             if returned:
                 told = "the second function must return what the first does; its result"
                 return tensors_like("cond", returned[0], result, "result", told)
@@ -73,7 +73,7 @@ def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], *oper
     return dress.result(pytrees.unflatten(returned[0], fresh(found, tensors)))
 
 
-def _spread(items: Any, *functions: Callable[..., Any]) -> tuple[Any, ...]:
+def _operands_in(items: Any, *functions: Callable[..., Any]) -> tuple[Any, ...]:
     """The operands in a single tuple or list: its items, if all functions take that many."""
     return tuple(items) if all(_takes(f, len(items)) for f in functions) else (items,)
 

@@ -62,14 +62,14 @@ class Linear:
         if self.transposed is None:
             raise GradError(f"{self.what}: reverse mode needs transpose_solve, or symmetric=True")
         first, second = cut(more, len(self.solver.outside), len(self.transposed.outside))
-        turned = replace(
+        transposed = replace(
             self,
             apply=self.apply_transposed,
             apply_transposed=self.apply,
             solver=self.transposed,
             transposed=self.solver,
         )
-        return turned, [*second, *first]
+        return transposed, [*second, *first]
 
     def solve(self, outside: Flat, b: Flat, more: Flat) -> Flat:
         """Solve for x, with derivatives with respect to b and the tensors that A closes over."""
@@ -141,8 +141,8 @@ class Implicit(Function):
         ]
         if places and any(g is not None for g in grads):
             bars = [zeros(v) if g is None else conj(g) for v, g in zip(x, grads, strict=True)]
-            linear, turned = equation.linear.other(more)
-            solved = linear.solve(equation.outside(c, x), bars, turned)
+            linear, transposed = equation.linear.other(more)
+            solved = linear.solve(equation.outside(c, x), bars, transposed)
             pulled = pulled_back(
                 lambda values: equation.residual(values, x), c, places, [-conj(s) for s in solved]
             )

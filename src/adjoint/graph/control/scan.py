@@ -8,7 +8,7 @@ from typing import Any
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.graph.control import scan_region
-from adjoint.graph.control.arguments import arguments_of, call, fresh, tensors_like, tensors_of
+from adjoint.graph.control.arguments import arguments_of, call_pure, fresh, tensors_like, tensors_of
 from adjoint.graph.control.staging import Flat
 
 
@@ -41,7 +41,7 @@ def scan(
             pytrees.unflatten(structure, dress.put_on(carry)),
             pytrees.unflatten(x_structure, x_dress.part_of(x)),
         )
-        returned = call("scan", f, [*carry, *x], *args)
+        returned = call_pure("scan", f, [*carry, *x], *args)
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise ArgumentError("scan: the function must return a pair (carry, y); y may be None")
         told = "what the function returns beside the carry"
@@ -53,7 +53,9 @@ def scan(
         return tensors_like("scan", structure, returned[0], "carry", told), y
 
     paths = lambda: pytrees.paths(structure, "carry")
-    found = scan_region.unrolled(step, start, scanned, count, reverse, _turn(unroll, count), paths)
+    found = scan_region.unrolled(
+        step, start, scanned, count, reverse, _per_turn(unroll, count), paths
+    )
     carry = fresh(found[: len(start)], [*start, *scanned])
     results = (
         pytrees.unflatten(structure, carry),
@@ -62,7 +64,7 @@ def scan(
     return (dress if dress.make_result else x_dress).result(results)
 
 
-def _turn(unroll: Any, count: int) -> int:
+def _per_turn(unroll: Any, count: int) -> int:
     """The steps in one iteration of the loop."""
     if unroll is True:
         return max(count, 1)

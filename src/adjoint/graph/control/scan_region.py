@@ -19,6 +19,7 @@ from adjoint.graph.control.staging import (
     Flat,
     Paths,
     RegionCall,
+    batched,
     batched_results,
     bind,
     captured_first,
@@ -33,7 +34,6 @@ from adjoint.graph.control.staging import (
     pulled_back,
     pushed_forward,
     put,
-    spread,
     stage,
     type_of,
     type_of_output,
@@ -139,7 +139,7 @@ class Scan(LoopCall):
             return results[:b], results[b:]
 
         with level.outside():
-            start = spread(level, fronts[a:], has[a:], carries)
+            start = batched(level, fronts[a:], has[a:], carries)
             xs = [_second(level, x) for x in operands[a + b :]]
             results = scan_flat(mapped, fronts[:a], start, xs, self.length, self.backwards)
         return lifted_stacks(level, results, carries, flags[b:])

@@ -444,7 +444,7 @@ def fronts_of(level: BatchLevel, operands: Flat) -> tuple[Flat, list[bool]]:
         return [level.front(t) for t in operands], [level.is_batched(t) for t in operands]
 
 
-def spread(level: BatchLevel, values: Flat, has: Sequence[bool], wanted: Sequence[bool]) -> Flat:
+def batched(level: BatchLevel, values: Flat, has: Sequence[bool], wanted: Sequence[bool]) -> Flat:
     """Give values a leading batch dimension where they need one and have none."""
     return [
         v.expand((level.size, *v.shape)) if w and not h else v

@@ -14,7 +14,7 @@ from adjoint.calls.methods import as_tensor
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError
 from adjoint.graph.control import while_region
-from adjoint.graph.control.arguments import arguments_of, call, fresh, predicate, tensors_like
+from adjoint.graph.control.arguments import arguments_of, call_pure, fresh, predicate, tensors_like
 from adjoint.graph.control.scan import scan
 from adjoint.graph.control.staging import Flat
 from adjoint.homes.structures import undressed
@@ -39,11 +39,11 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
 
     def condition(_: Flat, carry: Flat) -> Any:
         args = pytrees.unflatten(structure, dress.put_on(carry))
-        return predicate("while_loop", call("while_loop", cond_fun, carry, args))
+        return predicate("while_loop", call_pure("while_loop", cond_fun, carry, args))
 
     def body(_: Flat, carry: Flat) -> Flat:
         args = pytrees.unflatten(structure, dress.put_on(carry))
-        returned = call("while_loop", body_fun, carry, args)
+        returned = call_pure("while_loop", body_fun, carry, args)
         told = "the carry that body_fun returns"
         return tensors_like("while_loop", structure, returned, "carry", told)
 

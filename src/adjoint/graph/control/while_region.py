@@ -28,6 +28,7 @@ from adjoint.graph.control.staging import (
     UNKNOWN,
     Flat,
     Paths,
+    batched,
     batched_results,
     bind,
     check_alike,
@@ -38,7 +39,6 @@ from adjoint.graph.control.staging import (
     needs_gradient,
     put,
     shielded,
-    spread,
     type_of_output,
     where_each,
     zeros,
@@ -166,22 +166,22 @@ class While(LoopCall):
                     self.graphs["body"], level, [*second, *carries], [*values, *carry], out
                 )
             predicate = holds(values[:a], carry)
-            inputs = [_along(shielded_along, predicate, c) for c in carry]
+            inputs = [_per_sample(shielded_along, predicate, c) for c in carry]
             new = mapped_over(
                 self.graphs["body"], level, [*second, *carries], [*values[a:], *inputs], out
             )
-            chosen = [_along(choose_along, predicate, n, c) for n, c in zip(new, carry)]
+            chosen = [_per_sample(choose_along, predicate, n, c) for n, c in zip(new, carry)]
             return [*chosen, *new[len(carry) :]]
 
         with level.outside():
-            start = spread(level, groups[2], before, carries)
+            start = batched(level, groups[2], before, carries)
             values = [*groups[0], *groups[1]] if masked else groups[1]
             test = (lambda v, c: holds(v, c).any()) if masked else holds
             results = while_flat(test, body, groups[0], values, start, self.keep)
         return lifted_stacks(level, results, carries, out if self.keep else [])
 
 
-def _along(function: Callable[..., Any], predicate: Any, *values: Any) -> Any:
+def _per_sample(function: Callable[..., Any], predicate: Any, *values: Any) -> Any:
     """Apply `function` to values with a leading batch, for which the predicate has entries."""
     return function(predicate.reshape((-1, *[1] * (values[0].ndim - 1))), *values)
 

@@ -12,7 +12,7 @@ from typing import Any
 from adjoint.graph.control.regions import register
 from adjoint.graph.custom import is_custom
 from adjoint.graph.interpret import run_flat
-from adjoint.graph.ir import Graph, Node, Region, Type, Value
+from adjoint.graph.ir import Graph, Node, Region, Type
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 
 
@@ -25,11 +25,6 @@ def _types(node: Node) -> list[Type]:
 
 
 CALL = register(Region("call", _run), _types)
-
-
-def call(graph: Graph, body: Graph, args: Sequence[Value]) -> Node:
-    """Add a node that calls `body`, whose outputs are all values."""
-    return graph.add(CALL, tuple(args), [o.type for o in body.outputs], graphs={"body": body})
 
 
 def inline_calls(graph: Graph) -> Graph:

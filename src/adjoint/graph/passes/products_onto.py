@@ -33,7 +33,7 @@ def add_products(graph: Graph, wanted: Callable[[Node], bool] = is_large) -> Gra
     outputs = {o for o in graph.outputs if isinstance(o, Value)}
 
     def rewritten(rewriter: Rewriter, node: Node) -> Value | None:
-        return _rewritten(rewriter, node, outputs, wanted)
+        return _added_onto(rewriter, node, outputs, wanted)
 
     Rewriter(graph).run(rewritten)
     return graph
@@ -46,7 +46,7 @@ def is_onto(node: Node) -> bool:
     return node.args[3:] == (1, 1) and len({v.dtype for v in node.inputs()}) == 1
 
 
-def _rewritten(
+def _added_onto(
     rewriter: Rewriter, node: Node, outputs: set[Value], wanted: Callable[[Node], bool]
 ) -> Value | None:
     if node.name not in ("add.Tensor", "sub.Tensor"):

@@ -180,7 +180,7 @@ def join_permutes(rewriter: Any, node: Node) -> Any:
     return rewriter.call("permute.default", source, tuple(before[d] % ndim for d in dims))
 
 
-def turn_product(rewriter: Any, node: Node) -> Any:
+def transpose_product(rewriter: Any, node: Node) -> Any:
     """(a @ b).t() -> b.t() @ a.t(), whose result is row-major without a copy."""
     inner, dims = node.args
     made, ndim = inner.node, len(inner.shape)
@@ -189,10 +189,10 @@ def turn_product(rewriter: Any, node: Node) -> Any:
     if len(inner.uses) > 1 or inner in rewriter.outputs:
         return None
     a, b = made.args[:2]
-    turned = (*range(ndim - 2), ndim - 1, ndim - 2)
-    if tuple(d % ndim for d in dims) != turned or not len(a.shape) == len(b.shape) == ndim:
+    swapped = (*range(ndim - 2), ndim - 1, ndim - 2)
+    if tuple(d % ndim for d in dims) != swapped or not len(a.shape) == len(b.shape) == ndim:
         return None
-    return rewriter.call(made.name, *(rewriter.call("permute.default", v, turned) for v in (b, a)))
+    return rewriter.call(made.name, *(rewriter.call("permute.default", v, swapped) for v in (b, a)))
 
 
 def permute_parts(rewriter: Any, node: Node) -> Any:
@@ -390,7 +390,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "where": (same_choice, mask_twice),
     "masked_fill": (mask_twice,),
     "transpose": (undo_transpose,),
-    "permute": (join_permutes, permute_parts, turn_product),
+    "permute": (join_permutes, permute_parts, transpose_product),
     "expand": (join_expands,),
     "_to_copy": (drop_cast,),
     "detach": (drop_detach,),

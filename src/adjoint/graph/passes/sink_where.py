@@ -29,13 +29,13 @@ def sink_where(graph: Graph, *, everywhere: bool = False) -> Graph:
             place = node.op.schema.names.index(name)
             mask = masked(node.args[place])
             if mask is not None:
-                return _inside(rewriter, node, place, *mask)
+                return _inside_mask(rewriter, node, place, *mask)
         return None
 
     return Rewriter(graph).run(rule)
 
 
-def _inside(
+def _inside_mask(
     rewriter: Rewriter, node: Node, place: int, condition: Value, kept: Value, keep_true: bool
 ) -> Any:
     args = list(node.args)

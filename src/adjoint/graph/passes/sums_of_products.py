@@ -21,11 +21,11 @@ def sum_operands_first(graph: Graph) -> Graph:
     """(a @ b).sum(rows) -> a.sum(rows) @ b, if nobody else uses the product."""
     inner_graphs(graph, sum_operands_first)
     outputs = {o for o in graph.outputs if isinstance(o, Value)}
-    Rewriter(graph).run(lambda rewriter, node: _rewritten(rewriter, node, outputs))
+    Rewriter(graph).run(lambda rewriter, node: _summed_first(rewriter, node, outputs))
     return graph
 
 
-def _rewritten(rewriter: Rewriter, node: Node, outputs: set[Value]) -> Value | None:
+def _summed_first(rewriter: Rewriter, node: Node, outputs: set[Value]) -> Value | None:
     if not isinstance(node.op, Operator) or node.op.row.reduces != "sum":
         return None
     value, dims = node.args[0], summed(node)
@@ -74,15 +74,15 @@ def _product_of_sums(rewriter: Rewriter, value: Value, dims: tuple[int, ...]) ->
         of_b += [right] if in_b else []
     if not of_a and not of_b:
         return None
-    return rewriter.call("matmul.default", _sum(rewriter, a, of_a), _sum(rewriter, b, of_b))
+    return rewriter.call("matmul.default", _summed(rewriter, a, of_a), _summed(rewriter, b, of_b))
 
 
-def _sum(rewriter: Rewriter, value: Value, dims: list[int]) -> Any:
+def _summed(rewriter: Rewriter, value: Value, dims: list[int]) -> Any:
     """A sum that keeps the dimensions; a permuted value is summed before its permutation."""
     if not dims:
         return value
     if value.node is not None and is_call(value, "permute"):
         source, order = value.node.args
-        total = _sum(rewriter, source, [order[d] % len(order) for d in dims])
+        total = _summed(rewriter, source, [order[d] % len(order) for d in dims])
         return rewriter.call("permute.default", total, order)
     return rewriter.call("sum.dim_IntList", value, tuple(dims), True, None)

@@ -40,7 +40,7 @@ def join_rows(graph: Graph) -> Graph:
     def rule(rewriter: Rewriter, node: Node) -> Value | None:
         if not _is_sum(node) or _is_part(node, outputs):
             return None
-        return _joined(rewriter, list(_terms(node, outputs)), node.output)
+        return _joined_rows(rewriter, list(_terms(node, outputs)), node.output)
 
     Rewriter(graph).run(rule)
     return graph
@@ -72,7 +72,7 @@ def _terms(node: Node, outputs: set[Value]) -> Iterator[Value]:
             yield value
 
 
-def _rows(value: Value) -> PaddedRows | None:
+def _padded_rows(value: Value) -> PaddedRows | None:
     """The rows outside which a value is zero, if they are known."""
     if len(value.uses) > 1 or value.node is None:
         return None
@@ -91,9 +91,9 @@ def _rows(value: Value) -> PaddedRows | None:
     return PaddedRows(dim, low, high, node.args[0])
 
 
-def _joined(rewriter: Rewriter, terms: Sequence[Value], like: Value) -> Value | None:
+def _joined_rows(rewriter: Rewriter, terms: Sequence[Value], like: Value) -> Value | None:
     """A sum of terms, with rows of one dimension joined by cat; None if there are too few."""
-    rows = {v: found for v in terms if (found := _rows(v)) is not None}
+    rows = {v: found for v in terms if (found := _padded_rows(v)) is not None}
     if len(rows) < _LEAST:
         return None
     ((dim, _),) = Counter(r.dim for r in rows.values()).most_common(1)
@@ -101,19 +101,19 @@ def _joined(rewriter: Rewriter, terms: Sequence[Value], like: Value) -> Value | 
     for row in rows.values():
         if row.dim == dim:
             groups.setdefault((row.low, row.high), []).append(row.value)
-    apart = dict.fromkeys(_apart(sorted(groups)))
-    if len(apart) < _LEAST:
+    disjoint = dict.fromkeys(_disjoint(sorted(groups)))
+    if len(disjoint) < _LEAST:
         return None
-    pieces = list(_pieces(rewriter, {ends: groups[ends] for ends in apart}, dim, like))
+    pieces = list(_side_by_side(rewriter, {ends: groups[ends] for ends in disjoint}, dim, like))
     total = rewriter.call("add.Scalar", rewriter.call("cat.default", tuple(pieces), dim), 0.0)
     for value in terms:
         row = rows.get(value)
-        if row is None or row.dim != dim or (row.low, row.high) not in apart:
+        if row is None or row.dim != dim or (row.low, row.high) not in disjoint:
             total = rewriter.call("add.Tensor", total, value)
     return total
 
 
-def _apart(ends: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _disjoint(ends: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Of sorted intervals, those that start after the end of the last one chosen."""
     last = 0
     for low, high in ends:
@@ -122,7 +122,7 @@ def _apart(ends: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
             last = high
 
 
-def _pieces(
+def _side_by_side(
     rewriter: Rewriter, groups: dict[tuple[int, int], list[Value]], dim: int, like: Value
 ) -> Iterator[Value]:
     """The pieces to join along a dimension: sums of rows, and zeros between them."""
@@ -135,16 +135,16 @@ def _pieces(
     end = 0
     for (low, high), values in groups.items():
         yield from zeros(low - end)
-        total = _sum(rewriter, values)
+        total = _sum_in_order(rewriter, values)
         is_row = len(total.shape) < len(like.shape)
         yield rewriter.call("unsqueeze.default", total, dim) if is_row else total
         end = high
     yield from zeros(like.shape[dim] - end)
 
 
-def _sum(rewriter: Rewriter, values: Sequence[Value]) -> Any:
+def _sum_in_order(rewriter: Rewriter, values: Sequence[Value]) -> Any:
     """The sum of values of one type, in order; these may be padded rows themselves."""
-    found = _joined(rewriter, values, values[0])
+    found = _joined_rows(rewriter, values, values[0])
     if found is not None:
         return found
     total = values[0]
