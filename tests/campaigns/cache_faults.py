@@ -391,7 +391,7 @@ def racing_processes(random_: random.Random, folder: Path) -> Iterator[None]:
     """Other processes build the same objects, and some of them are killed on the way."""
     code = (
         "import sys\nfrom tests.campaigns.cache_faults import source\n"
-        "from adjoint.c_kernels import build\n"
+        "from adjoint.toolchain import build\n"
         f"for n in range({NUMBERS}): build.build(source(n))\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", code]

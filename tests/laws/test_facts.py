@@ -54,7 +54,7 @@ ALLOWED = {
     "elements/language.py": (8, "names of C's functions that are quick, and of their types"),
     "elements/variants.py": (13, "arguments: the exponent, the mode"),
     "compiler/accumulators.py": (9, "words of the column reduces, and of OpenMP"),
-    "graph/functional.py": (8, "how views are undone"),
+    "graph/functionalization.py": (8, "how views are undone"),
     "compiler/lower.py": (12, "smaller operators for some"),
     "compiler/routines.py": (50, "words of the column routine, and arguments"),
     "compiler/program_decompositions.py": (

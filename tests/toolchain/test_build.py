@@ -310,7 +310,7 @@ def test_the_wheel_ziglang_is_the_last_resort(tmp_path: Path) -> None:
         f"os.execv({str(COMPILER)!r}, [{str(COMPILER)!r}, *sys.argv[2:]])\n"
     )
     path = os.pathsep.join((str(tmp_path / "site"), *sys.path))
-    program = f"{PROGRAM}; from adjoint.c_kernels import build; print(build.compiler())"
+    program = f"{PROGRAM}; from adjoint.toolchain import build; print(build.compiler())"
     result = run(program, PATH=str(tmp_path), PYTHONPATH=path)
     value, command = result.stdout.splitlines()
     assert float(value) == PROGRAM_RESULT
@@ -554,7 +554,7 @@ def test_a_killed_process_leaves_the_cache_usable(directory: Path, tmp_path: Pat
     exec {COMPILER} "$@"
     """
     cc = str(script(tmp_path / "slow-cc", slow))
-    ask = "from adjoint.c_kernels import build; build.compiler()"
+    ask = "from adjoint.toolchain import build; build.compiler()"
     assert run(ask, CC=cc).returncode == 0
     (tmp_path / "slow").touch()
     worker = subprocess.Popen(

@@ -29,11 +29,11 @@ from adjoint.core.source_lines import warn
 from adjoint.core.state import changed, current, dtype_blocks, inference_modes, seeing
 from adjoint.core.storage import in_order
 from adjoint.graph import interpret, mutated_arguments
+from adjoint.graph.argument_tensors import ArrayTensor, NumberTensor, array_tensor, number_tensor
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.facts import may_give_up
 from adjoint.graph.ir import Graph
 from adjoint.graph.mutated_arguments import Written
-from adjoint.graph.numbers import ArrayTensor, NumberTensor, array_tensor, number_tensor
 from adjoint.graph.trace import ShapeDtype, paths_of, trace
 from adjoint.homes.arrays import ndarray
 from adjoint.homes.held_numbers import number_of

@@ -5,7 +5,8 @@ types come from the shape rule of the row. Transforms inside the function call o
 level below them, which is the trace, so `trace(ad.grad(f), x)` is the graph of the gradient.
 Tensors from outside become constants.
 
-Writes in place and views become functional as they happen (functional.py), so the graph is pure.
+Writes in place and views become functional as they happen (functionalization.py): the graph is
+pure.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from adjoint.core.layouts import Layout, strided
 from adjoint.core.shapes import Spec
 from adjoint.core.source_lines import user_line, warn
 from adjoint.core.state import current
-from adjoint.graph import custom, defaults, functional, strides, typing
+from adjoint.graph import custom, defaults, functionalization, strides, typing
+from adjoint.graph.argument_tensors import ArrayTensor, NumberTensor
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
 from adjoint.graph.mutated_arguments import Written
-from adjoint.graph.numbers import ArrayTensor, NumberTensor
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.homes.arrays import ndarray
 from adjoint.homes.held_numbers import held_number, number_of
@@ -135,7 +136,7 @@ class TraceLevel(Level):
         if row.decompose and not row.kernel and not row.archetype.shape:
             return binding.decomposition(row)(*values)
         asked = op.name
-        prepare = functional.preparation(op)
+        prepare = functionalization.preparation(op)
         if prepare is not None:
             op, values = prepare(op, values)
         args = self._arguments(values)
@@ -298,7 +299,7 @@ class TraceLevel(Level):
                 f"{user_line()}: {op.name}: in a graph this view() is a copy, since its source may "
                 "lie otherwise in memory; write to the source, or clone() it before view()"
             )
-        return functional.write(self, op, function, values)
+        return functionalization.write(self, op, function, values)
 
     def another(self) -> TraceLevel:
         """A trace for a part with a graph of its own."""

@@ -47,8 +47,8 @@ from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.source_lines import warn
 from adjoint.core.symbolic_sizes import NotOpen, assuming, called_with, for_many
+from adjoint.graph.argument_tensors import NumberTensor
 from adjoint.graph.ir import Graph
-from adjoint.graph.numbers import NumberTensor
 from adjoint.graph.trace import ShapeDtype
 from adjoint.tensor.tensor import Tensor
 
