@@ -24,7 +24,7 @@ from adjoint.compiler.shaping.building import build_loops, divisor
 from adjoint.compiler.shaping.bytes import widen_bytes
 from adjoint.compiler.shaping.draft import Draft, NotTransposable, TransposedBlocks
 from adjoint.compiler.shaping.row_axes import SHORT, choose_rows, keep_rows, share_rows, short_of
-from adjoint.compiler.shaping.split_calls import split_calls
+from adjoint.compiler.shaping.split_calls import split_off_calls
 from adjoint.compiler.shaping.totals import narrow_totals
 from adjoint.compiler.shaping.trimming import cut_loops, pad_short, tile
 from adjoint.core.records import record
@@ -174,7 +174,7 @@ def count_work(draft: Draft) -> None:
 Pass = Callable[[Draft], None]
 PASSES: tuple[Pass, ...] = (
     make_bands, choose_rows, keep_rows, share_rows, build_loops, tile, cut_loops, pad_short,
-    narrow_totals, widen_bytes, split_calls, store_early, count_work,
+    narrow_totals, widen_bytes, split_off_calls, store_early, count_work,
 )  # fmt: skip
 
 __all__ = [

@@ -31,7 +31,7 @@ _LONG = 512  # iterations from which a loop is worth cutting
 HEAVY = 32  # statements of a heavy loop besides the calls
 
 
-def split_calls(draft: Draft) -> None:
+def split_off_calls(draft: Draft) -> None:
     """Call the functions of a heavy loop before the rest of it.
 
     No vector register survives a call: all registers of the loop, with its constants, would be
