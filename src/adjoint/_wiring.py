@@ -13,7 +13,7 @@ from adjoint.c_kernels import conversions
 from adjoint.calls import dispatch, eager, gradients, methods, operators
 from adjoint.core import allocation, generator, promotion
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
-from adjoint.homes import complex32, fans, nested, sparse, subclasses
+from adjoint.homes import complex32, fans, nested, pullback, sparse, subclasses
 from adjoint.ops import runtime
 from adjoint.table import TABLE
 from adjoint.tape.saved import saved_attribute
@@ -32,6 +32,7 @@ runtime.install(
     sparse.assemble,
     dispatch.again,
 )
+runtime.gradients = pullback.gradients
 operators.install()
 methods.install()
 legacy.install()

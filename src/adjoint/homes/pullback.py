@@ -15,6 +15,7 @@ from adjoint.core.state import OFF, current, state
 from adjoint.homes import limits
 from adjoint.homes.levels import GradLevel
 from adjoint.ops.kinks import is_limit
+from adjoint.ops.operator import packet
 from adjoint.tape import engine, paths
 from adjoint.tape.backward_passes import BackwardRequest
 from adjoint.tape.fitting import dense
@@ -173,6 +174,18 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
             edge.closed = ENDED if goes_on else CLOSED
     pull = TapePullback(variables, live, goes_on)
     return ([pull.outside(o) for o in outputs], rest), pull
+
+
+def gradients(
+    function: Callable[..., Any], inputs: list[Tensor], cotangents: Sequence[Tensor | None]
+) -> list[Any]:
+    """The gradients of a function's results in its arguments; zeros where nothing depends on one.
+
+    It is for decompositions, which know operators alone.
+    """
+    _, pull = pullback(lambda *given: (list(function(*given)), None), inputs)
+    found = pull.last(cotangents)
+    return [packet("zeros_like")(t) if g is None else g for g, t in zip(found, inputs, strict=True)]
 
 
 def _forget(written: list[Any], starts: list[Any]) -> None:

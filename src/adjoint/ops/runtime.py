@@ -6,7 +6,7 @@ value, how to build the functions of an operator, and how to run one on argument
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ build: Callable[[Any], Callable[..., Any]]  # an Operator -> its function
 build_parts: Callable[[Any], Any]  # an Operator -> its `compute` and `record`
 assemble: Callable[[Any, Any], Any]  # a pattern and values -> sparse tensor
 again: Callable[[Any, list[Any]], Any]  # runs an Operator on arguments from a level above
+# a function of tensors, these, and gradients of its results -> the gradients of the tensors
+gradients: Callable[[Callable[..., Any], list[Any], Sequence[Any]], list[Any]]
 
 # Keywords that every operator takes in addition to its schema's.
 EXTRAS = frozenset(("out", "requires_grad"))

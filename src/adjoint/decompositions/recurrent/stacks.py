@@ -111,41 +111,31 @@ def one_layer(
     return (ops._rnn_layer(gates, states[0], w_hh, batch_sizes, reverse, kind == "rnn_relu"),)
 
 
-@record
-class Trail:
-    """What a stack computed on its way, for its backward: of each layer its input, of each layer
-    and direction the results of its row.
-    """
-
-    inputs: list[Tensor]
-    results: list[tuple[Tensor, ...]]
-
-
 def run(
     stack: Stack, input: Tensor, states: Sequence[Tensor], params: Sequence[Tensor],
     batch_sizes: Tensor | None, factors: Sequence[Tensor] | None = None,
-) -> tuple[Trail, tuple[Tensor, ...]]:  # fmt: skip
-    """The hidden states of the last layer, and the last states of all layers and directions.
+) -> tuple[list[tuple[Tensor, ...]], tuple[Tensor, ...]]:  # fmt: skip
+    """The results of the row of each layer and direction; the hidden states of the last layer, and
+    the last states of all layers and directions.
 
     `factors` are what inputs of layers after the first are multiplied by, in the place of dropout.
     """
     check(stack, input, states, params)
     x, last = input, []
-    trail = Trail([], [])
+    found: list[tuple[Tensor, ...]] = []
     for layer in range(stack.layers):
         if layer:
             x = _dropped(stack, x) if factors is None else x * factors[layer - 1]
-        trail.inputs.append(x)
         sides = []
         for number in range(layer * stack.directions, (layer + 1) * stack.directions):
             reverse = number % stack.directions == 1
             own, weights = [s.select(0, number) for s in states], stack.weights(params, number)
             results = one_layer(stack.kind, x, own, weights, batch_sizes, reverse)
-            trail.results.append(results)
+            found.append(results)
             sides.append(results[0])
             last.append([r.select(0, 0 if reverse else -1) for r in results[: len(states)]])
         x = sides[0] if len(sides) == 1 else ops.cat(sides, -1)
-    return trail, (x, *(ops.stack(list(s)) for s in zip(*last, strict=True)))
+    return found, (x, *(ops.stack(list(s)) for s in zip(*last, strict=True)))
 
 
 def _dropped(stack: Stack, x: Tensor) -> Tensor:

@@ -1,19 +1,20 @@
-"""Recurrent layers under the names of libraries, and the backward of a whole stack.
+"""Recurrent layers under the names of libraries.
 
 What a library reserves for its backward is here the factors by which dropout multiplied the inputs
-of layers after the first; a backward runs the stack again with them.
+of layers after the first; a backward runs the stack again with them, and asks for its gradients.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError
 from adjoint.decompositions.recurrent.packed import packed, padded
-from adjoint.decompositions.recurrent.stacks import Stack, Trail, run
+from adjoint.decompositions.recurrent.stacks import Stack, run
+from adjoint.ops import runtime
 
 Tensor = Any
 
@@ -33,87 +34,6 @@ def _factors(stack: Stack, steps: int, state: Tensor) -> Tensor:
 
 def _rows(tensor: Tensor) -> list[Tensor]:
     return [tensor.select(0, i) for i in range(tensor.shape[0])]
-
-
-def _sides(stack: Stack, grad: Tensor | None) -> list[Tensor | None]:
-    """The gradient of the output of each direction."""
-    if grad is None or stack.directions == 1:
-        return [grad] * stack.directions
-    return list(grad.chunk(stack.directions, -1))
-
-
-# --- backward ------------------------------------------------------------------------------------
-
-
-def _with_last(
-    grad: Tensor | None, last: Tensor | None, number: int, like: Tensor, reverse: bool
-) -> Tensor | None:
-    """The gradient of all steps, with that of the state after the last one."""
-    if last is None:
-        return grad
-    zeros = ops.zeros_like(like) if grad is None else grad
-    place = 0 if reverse else like.shape[0] - 1
-    return zeros.select_scatter(zeros.select(0, place) + last.select(0, number), 0, place)
-
-
-def _layer_backward(
-    stack: Stack, grads: list[Tensor | None], states: list[Tensor], weights: list[Tensor | None],
-    batch_sizes: Tensor | None, results: tuple[Tensor, ...], reverse: bool,
-) -> tuple[Tensor, list[Tensor], list[Tensor]]:  # fmt: skip
-    """The gradients of the gates, of the states, and of w_hh, b_hh and w_hr as far as they are."""
-    w_hh, w_hr = weights[1], weights[4]
-    if stack.kind == "lstm":
-        gates, h_bar, c_bar, w_bar, down = ops._lstm_layer_backward(
-            grads[0], grads[1], None, *states, w_hh, w_hr, batch_sizes, *results, reverse
-        )
-        return gates, [h_bar, c_bar], [w_bar, gates.sum((0, 1)), down]
-    if stack.kind == "gru":
-        gates, h_bar, w_bar, b_bar = ops._gru_layer_backward(
-            grads[0], None, states[0], w_hh, batch_sizes, *results, reverse
-        )
-        return gates, [h_bar], [w_bar, b_bar]
-    output = results[0]
-    grad = ops.zeros_like(output) if grads[0] is None else grads[0]
-    gates, h_bar, w_bar = ops._rnn_layer_backward(
-        grad, states[0], w_hh, batch_sizes, output, reverse, stack.kind == "rnn_relu"
-    )
-    return gates, [h_bar], [w_bar, gates.sum((0, 1))]
-
-
-def stack_backward(
-    stack: Stack, trail: Trail, states: Sequence[Tensor], params: Sequence[Tensor],
-    batch_sizes: Tensor | None, factors: Sequence[Tensor], grad_output: Tensor | None,
-    grad_last: Sequence[Tensor | None],
-) -> tuple[Tensor, list[Tensor], list[Tensor]]:  # fmt: skip
-    """The gradients of the input, of the states and of the parameters, from the last layer on."""
-    grad = grad_output
-    by_number: dict[int, list[Tensor]] = {}
-    of_states: dict[int, list[Tensor]] = {}
-    for layer in reversed(range(stack.layers)):
-        x, back = trail.inputs[layer], None
-        for side, part in enumerate(_sides(stack, grad)):
-            number, reverse = layer * stack.directions + side, side == 1
-            results = trail.results[number]
-            weights = stack.weights(params, number)
-            bars = [
-                _with_last(g, last, number, r, reverse)
-                for g, last, r in zip((part, None), grad_last, results, strict=False)
-            ]
-            own = [s.select(0, number) for s in states]
-            gates, of_states[number], rest = _layer_backward(
-                stack, bars, own, weights, batch_sizes, results, reverse
-            )
-            w_bar, b_bar, *down = rest
-            flat = gates.flatten(0, 1)
-            found = [flat.t().matmul(x.flatten(0, 1)), w_bar]
-            found += [gates.sum((0, 1)), b_bar] if stack.has_biases else []
-            by_number[number] = found + (down if stack.projects else [])
-            term = gates.matmul(weights[0])
-            back = term if back is None else back + term
-        grad = back if layer == 0 else back * factors[layer - 1]
-    numbers = range(stack.layers * stack.directions)
-    state_bars = [ops.stack([of_states[n][k] for n in numbers]) for k in range(len(states))]
-    return grad, state_bars, [bar for n in numbers for bar in by_number[n]]
 
 
 # --- cuDNN and MIOpen ----------------------------------------------------------------------------
@@ -145,6 +65,32 @@ def _given(output: Tensor, batch_first: bool, sizes: Tensor | None, rows: int) -
     return output.transpose(0, 1) if batch_first else output
 
 
+def _run(
+    stack: Stack, input: Tensor, states: Sequence[Tensor], params: Sequence[Tensor],
+    batch_first: bool, batch_sizes: Sequence[int], factors: Tensor,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The output and the last states, in the layout of the input."""
+    sizes = _vector(batch_sizes) if batch_sizes else None
+    steps = _steps(input, batch_first, sizes, states[0].shape[1])
+    _, (output, *last) = run(stack, steps, states, params, sizes, _rows(factors))
+    return _given(output, batch_first, sizes, input.shape[0]), *last
+
+
+def _back(
+    stack: Stack, input: Tensor, states: Sequence[Tensor], params: Sequence[Tensor],
+    batch_first: bool, batch_sizes: Sequence[int], factors: Tensor, grads: Sequence[Tensor | None],
+) -> tuple[Tensor, list[Tensor], list[Tensor]]:  # fmt: skip
+    """The gradients of the input, of the states and of the parameters."""
+    count = len(states)
+
+    def results(x: Tensor, *rest: Tensor) -> tuple[Tensor, ...]:
+        layout = batch_first, batch_sizes, factors.detach()
+        return _run(stack, x, rest[:count], rest[count:], *layout)
+
+    found = runtime.gradients(results, [input, *states, *params], grads[: 1 + count])
+    return found[0], found[1 : 1 + count], found[1 + count :]
+
+
 def cudnn_rnn(
     input: Tensor, weight: Sequence[Tensor], weight_stride0: int, weight_buf: Tensor | None,
     hx: Tensor, cx: Tensor | None, mode: int, hidden_size: int, proj_size: int, num_layers: int,
@@ -153,14 +99,12 @@ def cudnn_rnn(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The output, the last h and c, the factors of dropout, and all weights in one vector."""
     stack = _stack(mode, weight_stride0, num_layers, dropout, train, bidirectional, bool(proj_size))
-    sizes = _vector(batch_sizes) if batch_sizes else None
-    steps = _steps(input, batch_first, sizes, hx.shape[1])
-    factors = _factors(stack, steps.shape[0], hx)
+    steps = len(batch_sizes) or input.shape[1 if batch_first else 0]
+    factors = _factors(stack, steps, hx)
     states = [hx] if cx is None else [hx, cx]
-    _, (output, *last) = run(stack, steps, states, weight, sizes, _rows(factors))
+    output, *last = _run(stack, input, states, weight, batch_first, batch_sizes, factors)
     flat = flatten_weight(weight) if weight_buf is None else weight_buf
     cy = last[1] if len(last) == 2 else hx.new_zeros((0,))
-    output = _given(output, batch_first, sizes, input.shape[0])
     return output, last[0], cy, factors, flat.detach().clone()
 
 
@@ -178,21 +122,11 @@ def cudnn_rnn_backward(
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None, list[Tensor]]:  # fmt: skip
     """The gradients of input, hx, cx and the parameters that are wanted."""
     stack = _stack(mode, weight_stride0, num_layers, dropout, train, bidirectional, bool(proj_size))
-    sizes = _vector(batch_sizes) if batch_sizes else None
     states = [hx] if cx is None else [hx, cx]
-    steps = _steps(input, batch_first, sizes, hx.shape[1])
-    factors = _rows(reserve.detach())
-    trail, _ = run(stack, steps, states, weight, sizes, factors)
-    grad = grad_output
-    if grad is not None:
-        grad = _steps(grad, batch_first, sizes, hx.shape[1])
-        if sizes is not None:  # rows after the end of a sequence mean nothing
-            active = ops.arange(hx.shape[1]) < sizes.unsqueeze(-1)
-            grad = ops.where(active.unsqueeze(-1), grad, 0.0)
-    bar, state_bars, bars = stack_backward(
-        stack, trail, states, weight, sizes, factors, grad, (grad_hy, grad_cy)[: len(states)]
-    )
-    bar = _given(bar, batch_first, sizes, input.shape[0])
+    bar, state_bars, bars = _back(
+        stack, input, states, weight, batch_first, batch_sizes, reserve,
+        (grad_output, grad_hy, grad_cy),
+    )  # fmt: skip
     c_bar = state_bars[1] if cx is not None and output_mask[2] else None
     return (
         bar if output_mask[0] else None,
@@ -222,8 +156,8 @@ def lstm_mps(
     stack = _mps(hx, has_biases, num_layers, dropout, train, bidirectional)
     steps = _steps(input, batch_first, None, 0)
     factors = _factors(stack, steps.shape[0], hx[0])
-    trail, (output, h, c) = run(stack, steps, hx, params, None, _rows(factors))
-    kept = (ops.stack([r[k].detach() for r in trail.results]) for k in (2, 1))
+    results, (output, h, c) = run(stack, steps, hx, params, None, _rows(factors))
+    kept = (ops.stack([r[k].detach() for r in results]) for k in (2, 1))
     return _given(output, batch_first, None, 0), h, c, *kept, factors
 
 
@@ -235,12 +169,8 @@ def lstm_mps_backward(
 ) -> tuple[Tensor, list[Tensor], list[Tensor]]:  # fmt: skip
     """The gradients of the input, of h and c, and of the parameters."""
     stack = _mps(hx, has_biases, num_layers, dropout, train, bidirectional)
-    factors = _rows(layersOutputs.detach())
-    trail, _ = run(stack, _steps(input, batch_first, None, 0), hx, params, None, factors)
-    grad = None if grad_y is None else _steps(grad_y, batch_first, None, 0)
-    last = (grad_hy, grad_cy)
-    bar, states, bars = stack_backward(stack, trail, hx, params, None, factors, grad, last)
-    return _given(bar, batch_first, None, 0), states, bars
+    grads = grad_y, grad_hy, grad_cy
+    return _back(stack, input, hx, params, batch_first, (), layersOutputs, grads)
 
 
 # --- oneDNN --------------------------------------------------------------------------------------
@@ -284,15 +214,11 @@ def mkldnn_rnn_layer_backward(
     batch_first: bool, workspace: Tensor,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """The gradients of input, weights, biases, hx and cx."""
-    weights = (weight1, weight2, weight3, weight4)
-    stack, params, states = _single(mode, weights, hx_, cx_tmp, has_biases)
-    trail, _ = run(stack, _in_order(input, reverse), states, params, None)
-    grad = None if grad_output is None else _in_order(grad_output, reverse)
-    last = [None if g is None else g.reshape(states[0].shape) for g in (grad_hy, grad_cy)]
-    bar, state_bars, bars = stack_backward(
-        stack, trail, states, params, None, [], grad, last[: len(states)]
-    )
-    bars += [ops.zeros_like(w) for w in weights[len(bars) :]]
-    h_bar = state_bars[0].reshape(hx_.shape)
-    c_bar = state_bars[1].reshape(cx_tmp.shape) if len(states) == 2 else ops.zeros_like(cx_tmp)
-    return _in_order(bar, reverse), *bars, h_bar, c_bar
+    rest = (
+        reverse, batch_sizes, mode, hidden_size, num_layers, has_biases, bidirectional, batch_first,
+        train,
+    )  # fmt: skip
+    layer: Callable[..., Any] = mkldnn_rnn_layer
+    given = [input, weight1, weight2, weight3, weight4, hx_, cx_tmp]
+    grads = [grad_output, grad_hy, grad_cy if mode == KINDS.index("lstm") else None]
+    return tuple(runtime.gradients(lambda *given: layer(*given, *rest)[:3], given, grads))
