@@ -379,11 +379,6 @@ def _factor(number: float, array: Array) -> float:
     return element(number, dtypes.of(wide))
 
 
-def log_sigmoid(self: Array) -> Array:
-    """log σ(x)."""
-    return log_sigmoid_forward(self)[0]
-
-
 def log_sigmoid_forward(self: Array) -> tuple[Array, Array]:
     """log σ(x) = min(x, 0) - log(1 + exp(-|x|)), and exp(-|x|)."""
     _require_real("log_sigmoid", self)

@@ -135,10 +135,6 @@ def scalar_tensor(s: Any, dtype: DType | None, *_: Any) -> Array:
     return _filled("scalar_tensor", np.empty((), result.np), s, result)
 
 
-def eye(n: int, dtype: DType | None, *_: Any) -> Array:
-    return eye_m(n, n, dtype)
-
-
 def eye_m(n: int, m: int, dtype: DType | None, *_: Any) -> Array:
     result = _allocate("eye", copies.zeros, (n, m), creation.chosen(dtype, DEFAULT.dtype))
     diagonal = np.arange(min(n, m))
@@ -189,21 +185,9 @@ def empty_permuted(
 # --- ranges -----------------------------------------------------------------------------------
 
 
-def arange(end: Any, dtype: DType | None, *_: Any) -> Array:
-    return arange_start_step(0, end, 1, dtype)
-
-
-def arange_start(start: Any, end: Any, dtype: DType | None, *_: Any) -> Array:
-    return arange_start_step(start, end, 1, dtype)
-
-
 def arange_start_step(start: Any, end: Any, step: Any, dtype: DType | None, *_: Any) -> Array:
     result, count = creation.arange("arange", start, end, step, dtype)
     return _arithmetic_sequence("arange", start, step, count, result)
-
-
-def range_(start: Any, end: Any, dtype: DType | None, *_: Any) -> Array:
-    return range_step(start, end, 1, dtype)
 
 
 def range_step(start: Any, end: Any, step: Any, dtype: DType | None, *_: Any) -> Array:
@@ -318,27 +302,9 @@ def _cosines(phase: Array, length: int, *coefficients: float) -> Array:
     ) + np.zeros_like(phase)
 
 
-def hann_window(length: int, dtype: DType | None, *_: Any) -> Array:
-    return hann_window_periodic(length, True, dtype)
-
-
 def hann_window_periodic(length: int, periodic: bool, dtype: DType | None, *_: Any) -> Array:
     phase, result = _phase("hann_window", length, periodic, dtype)
     return _cosines(phase, length, 0.5, 0.5).astype(result.np)
-
-
-def hamming_window(length: int, dtype: DType | None, *_: Any) -> Array:
-    return hamming_window_alpha_beta(length, True, 0.54, 0.46, dtype)
-
-
-def hamming_window_periodic(length: int, periodic: bool, dtype: DType | None, *_: Any) -> Array:
-    return hamming_window_alpha_beta(length, periodic, 0.54, 0.46, dtype)
-
-
-def hamming_window_alpha(
-    length: int, periodic: bool, alpha: float, dtype: DType | None, *_: Any
-) -> Array:
-    return hamming_window_alpha_beta(length, periodic, alpha, 0.46, dtype)
 
 
 def hamming_window_alpha_beta(
@@ -348,31 +314,15 @@ def hamming_window_alpha_beta(
     return _cosines(phase, length, alpha, beta).astype(result.np)
 
 
-def blackman_window(length: int, dtype: DType | None, *_: Any) -> Array:
-    return blackman_window_periodic(length, True, dtype)
-
-
 def blackman_window_periodic(length: int, periodic: bool, dtype: DType | None, *_: Any) -> Array:
     phase, result = _phase("blackman_window", length, periodic, dtype)
     return _cosines(phase, length, 0.42, 0.5, 0.08).astype(result.np)
-
-
-def bartlett_window(length: int, dtype: DType | None, *_: Any) -> Array:
-    return bartlett_window_periodic(length, True, dtype)
 
 
 def bartlett_window_periodic(length: int, periodic: bool, dtype: DType | None, *_: Any) -> Array:
     phase, result = _phase("bartlett_window", length, periodic, dtype)
     values = 1 - np.abs(2 * phase - 1) if length != 1 else np.ones(1)
     return values.astype(result.np)
-
-
-def kaiser_window(length: int, dtype: DType | None, *_: Any) -> Array:
-    return kaiser_window_beta(length, True, 12.0, dtype)
-
-
-def kaiser_window_periodic(length: int, periodic: bool, dtype: DType | None, *_: Any) -> Array:
-    return kaiser_window_beta(length, periodic, 12.0, dtype)
 
 
 def kaiser_window_beta(

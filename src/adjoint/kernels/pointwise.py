@@ -451,11 +451,6 @@ def nothing(self: Array, other: Array) -> Array:
     return np.zeros(np.broadcast_shapes(self.shape, other.shape), np.result_type(self, other))
 
 
-def real_part(self: Array, other: Array) -> Array:
-    """Re z in the dtype of another array."""
-    return self.real.astype(other.dtype)
-
-
 # --- slopes ------------------------------------------------------------------------------------
 
 
@@ -549,11 +544,6 @@ def round_decimals(self: Array, decimals: int) -> Array:
     return in_float32(lambda x: np.rint(x / scale) * scale, self)
 
 
-def frac(self: Array) -> Array:
-    """The part after the point, with the sign of `self`."""
-    return self - np.trunc(self)
-
-
 def sign(self: Array) -> Array:
     """The sign as -1, 0 or 1; booleans are their own sign."""
     if self.dtype.kind == "c":
@@ -613,11 +603,6 @@ def heaviside(self: Array, values: Array) -> Array:
         step = (self > 0).astype(self.dtype)
         return np.where(self == 0, values, step)
     return np.heaviside(self, values)
-
-
-def isreal(self: Array) -> Array:
-    """Whether the imaginary part is 0."""
-    return self.imag == 0 if self.dtype.kind == "c" else np.ones(self.shape, np.bool_)
 
 
 # --- limits ------------------------------------------------------------------------------------

@@ -74,18 +74,10 @@ def _make(
         raise creation.out_of_memory(what, size, dtype) from None
 
 
-def rand(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return rand_generator(size, None, dtype)
-
-
 def rand_generator(
     size: Sequence[int], generator: Generator | None, dtype: DType | None, *_: Any
 ) -> Array:
     return _make("rand", _unit, size, creation.chosen(dtype, DEFAULT.dtype), generator)
-
-
-def randn(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return randn_generator(size, None, dtype)
 
 
 def randn_generator(
@@ -193,10 +185,6 @@ def randint_like_tensor_generator(
     self: Array, high: Array, generator: Generator | None, dtype: Any, *rest: Any
 ) -> Array:
     return randint_like_generator(self, int(high.item()), generator, dtype, *rest)
-
-
-def randperm(n: int, dtype: Any, *_: Any) -> Array:
-    return randperm_generator(n, None, dtype)
 
 
 def randperm_generator(n: int, generator: Generator | None, dtype: Any, *_: Any) -> Array:

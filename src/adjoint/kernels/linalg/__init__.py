@@ -28,7 +28,7 @@ from adjoint.kernels.linalg.least import (
     pdist,
     pinv_tangent,
 )
-from adjoint.kernels.linalg.limits import fan_at_point, limit_of_fan, spread_over_fan
+from adjoint.kernels.linalg.limits import limit_of_fan, spread_over_fan
 from adjoint.kernels.linalg.lobpcg import lobpcg
 from adjoint.kernels.linalg.repeated import (
     inverse_gaps,

@@ -34,11 +34,6 @@ _FIRST = 5  # steps by whose values the size of a derivative is told
 _CLEAR = 1e-6  # parts of the largest derivative below this are not judged
 
 
-def fan_at_point(self: Array, repeated: bool) -> Array:
-    """What was computed at the matrix itself."""
-    return self[0].copy()
-
-
 def spread_over_fan(self: Array, repeated: bool) -> Array:
     """The same everywhere."""
     return np.repeat(self[None], FAN, 0)

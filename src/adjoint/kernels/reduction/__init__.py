@@ -36,7 +36,6 @@ from adjoint.kernels.reduction.norms import (
     std,
     std_backward,
     var,
-    var_mean,
     vector_norm,
 )
 from adjoint.kernels.reduction.segments import (

@@ -251,13 +251,6 @@ def var(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Arra
     return narrowed(_variance("var", self, dim, correction, keepdim), self)
 
 
-def var_mean(
-    self: Array, dim: Dims, correction: float | None, keepdim: bool
-) -> tuple[Array, Array]:
-    """The variance and the mean over `dim`."""
-    return var(self, dim, correction, keepdim), mean_dims(self, dim, keepdim, None)
-
-
 def std(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
     """The square root of the variance, which may be beyond all numbers itself."""
     centred, axes, degrees = _centred("std", self, dim, correction)

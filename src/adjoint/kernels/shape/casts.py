@@ -91,11 +91,6 @@ def conj_physical(self: Array) -> Array:
     return np.conjugate(self) if self.dtype.kind == "c" else self.copy()
 
 
-def neg_view(self: Array) -> Array:
-    """Return -self."""
-    return np.negative(self)
-
-
 def view_as_real(self: Array) -> Array:
     """Return a complex tensor as pairs (real, imaginary) in a new last dimension."""
     if self.dtype.kind != "c":

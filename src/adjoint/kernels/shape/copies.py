@@ -269,8 +269,3 @@ def combinations(self: Array, r: int, with_replacement: bool) -> Array:
 def zeros(size: Shape, dtype: DType | None, *options: Any) -> Array:
     """Return zeros; the options of layout, device and pinning have no meaning here."""
     return np.zeros(size, (dtype or dtypes.DEFAULT.dtype).np)
-
-
-def new_zeros_with_same_feature_meta(self: Array, other: Array, self_num_batch_dims: int) -> Array:
-    """Return zeros like `other`, with the first dimensions of `self` in front."""
-    return np.zeros(self.shape[:self_num_batch_dims] + other.shape, other.dtype)

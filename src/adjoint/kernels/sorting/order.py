@@ -32,13 +32,6 @@ def sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     return take(self, indices, axis), indices
 
 
-def sort_stable(
-    self: Array, stable: bool | None, dim: int, descending: bool
-) -> tuple[Array, Array]:
-    """As `sort`, which keeps the order of equal elements anyway."""
-    return sort(self, dim, descending)
-
-
 def argsort(self: Array, dim: int, descending: bool) -> Array:
     """Where the elements in order along `dim` were."""
     check_ordered("argsort", dtypes.of(self.dtype))
