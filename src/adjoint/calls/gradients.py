@@ -14,7 +14,7 @@ from adjoint.homes import structures
 from adjoint.homes.levels import on_level
 from adjoint.homes.structures import StructuredTensor
 from adjoint.tape import engine
-from adjoint.tape.backward_passes import BackwardRequest
+from adjoint.tape.backward_passes import request
 from adjoint.tape.edges import GradientEdge
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
@@ -140,7 +140,7 @@ def grad(
     _check_inputs("grad", wanted)
     grads = _paired("grad", roots, grad_outputs)
     roots, inputs = [*map(structures.inner, roots)], [*map(structures.inner, wanted)]
-    found = engine.gradients(roots, grads, inputs, BackwardRequest(create_graph, keep))
+    found = engine.gradients(roots, grads, inputs, request(create_graph, keep))
     found = [structures.outer(t, g) for t, g in zip(wanted, found, strict=True)]
     if materialize_grads:
         found = [
@@ -220,4 +220,4 @@ def backward(
         )
     keep = create_graph if retain_graph is None else retain_graph
     roots, inner = [*map(structures.inner, roots)], wanted and [*map(structures.inner, wanted)]
-    engine.backward(roots, grads, inner, BackwardRequest(create_graph, keep))
+    engine.backward(roots, grads, inner, request(create_graph, keep))

@@ -159,7 +159,7 @@ class FunctionWriter(Computing):
             "_node.extra = None",
             *self._place(),
         ]
-        lines += self._attach()
+        lines += self._attach(home)
         return [*lines, "if _mode == 2:", "    _observe(_node)"]
 
     def _saved(self, save: Save) -> str:
@@ -259,15 +259,17 @@ class FunctionWriter(Computing):
             "    _node.place = _place_of(_f)",
         ]
 
-    def _attach(self) -> list[str]:
+    def _attach(self, home: str) -> list[str]:
         """Point the differentiable outputs at the node."""
+        plain = home == "None"  # results are arrays, and say their dtype without a call
+        test = "{1}.dtype in _INEXACT" if plain else "{0}.is_differentiable_dtype()"
         returns = self.schema.returns
         if len(returns) == 1 and not returns[0].type.is_list:
             lines = ["_node.outputs = None", "_node.shape = _r.shape", "_node.dtype = _r.dtype"]
             maybe = any(a.type.base == "ScalarType" for a in self.schema.arguments)
             return [
                 *lines,
-                *(["if _out.is_differentiable_dtype():"] if maybe else []),
+                *([f"if {test.format('_out', '_r')}:"] if maybe else []),
                 "    " * maybe + "_out.edge = _node",
             ]
         flat: list[str] = []
@@ -284,7 +286,7 @@ class FunctionWriter(Computing):
                 flat.append(f"({result}.shape, {result}.dtype)")
                 if self.row.differentiable_outputs[i]:
                     lines += [
-                        f"if {out}.is_differentiable_dtype():",
+                        f"if {test.format(out, result)}:",
                         f"    {out}.edge = _Output(_node, {count})",
                     ]
                 count = str(int(count) + 1)

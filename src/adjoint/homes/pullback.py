@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from adjoint.core import pytrees
@@ -16,11 +17,13 @@ from adjoint.homes import limits
 from adjoint.homes.levels import GradLevel
 from adjoint.ops.kinks import is_limit
 from adjoint.tape import engine, paths
-from adjoint.tape.backward_passes import BackwardRequest
+from adjoint.tape.backward_passes import BackwardRequest, request
 from adjoint.tape.fitting import dense
 from adjoint.tensor import views
 from adjoint.tensor.nodes import CLOSED, ENDED, KEEPS, Leaf, Node, Rule, reaches
 from adjoint.tensor.tensor import Tensor, alias
+
+_EDGE, _HOME = attrgetter("edge"), attrgetter("home")
 
 
 def _pass_on(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
@@ -77,7 +80,7 @@ class Pullback(ABC):
 
     def settled(self, found: list[Any]) -> list[Any]:
         """The gradients of a pass as ordinary tensors: a sparse one made dense."""
-        return [dense(g) for g in found]
+        return list(map(dense, found))
 
     @abstractmethod
     def outside(self, value: Any) -> Any:
@@ -90,14 +93,15 @@ class TapePullback(Pullback):
     __slots__ = ("goes_on",)
 
     def __init__(self, inputs: list[Any], outputs: list[Any], goes_on: bool) -> None:
-        super().__init__(inputs, outputs)
+        self.inputs, self.outputs = inputs, outputs
         self.goes_on = goes_on  # whether the function's tape leads to leaves outside
 
     def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
-        goes_on, recording = self.goes_on, current().recording != OFF
-        carried = [c for c in grads if c.edge is not None or c.home is not None]
-        linear = recording and bool(carried)
-        how = BackwardRequest(goes_on and recording, retain, linear, whole=not goes_on)
+        recording = current().recording != OFF
+        carried = any(map(_EDGE, grads)) or any(map(_HOME, grads))
+        how = request(
+            self.goes_on and recording, retain, recording and carried, None, not self.goes_on
+        )
         return engine.gradients(roots, grads, self.inputs, how)
 
     def outside(self, value: Any) -> Any:
@@ -142,11 +146,11 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
     from outside that was written to inside has such a history, too: it keeps the values, and the
     history only where that goes on to other leaves.
     """
-    if current().levels or any(t.home is not None for t in inputs):
-        return pullback_on(GradLevel(), function, inputs)
     before = current()
-    variables = [variable(t) for t in inputs]
-    starts = [v.edge for v in variables]
+    if before.levels or any(map(_HOME, inputs)):
+        return pullback_on(GradLevel(), function, inputs)
+    variables = list(map(variable, inputs))
+    starts = list(map(_EDGE, variables))
     written: list[Any] = []
     inside = (*before.variables, *starts)
     changes = {"variables": inside, "written": written, "orders": before.orders + 1}
@@ -158,21 +162,26 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
         _forget(written, starts)
         raise
     state.set(before)
-    live = [o if isinstance(o, Tensor) and o.edge is not None else None for o in outputs]
-    edges = [o.edge for o in live if o is not None]
+    live: list[Any] = []
+    edges: list[Any] = []
+    for output in outputs:
+        edge = output.edge if isinstance(output, Tensor) else None
+        live.append(None if edge is None else alias(output, edge) if written else output)
+        edges.append(edge)
     if written:
-        live = [None if o is None else alias(o, o.edge) for o in live]
         edges += [t.edge for r in written if (t := r()) is not None]
     if rest is not None:
         edges += [v.edge for v in pytrees.leaves(rest) if isinstance(v, Tensor)]
-    goes_on = before.recording != OFF and _goes_on(edges, starts)
+    goes_on = before.recording != OFF and (
+        Node in map(type, starts) or paths.reaches_other_leaves(edges, starts)
+    )
     if written and not goes_on:
         _forget(written, starts)
     for edge in starts:
         if type(edge) is Leaf:
             edge.closed = ENDED if goes_on else CLOSED
     pull = TapePullback(variables, live, goes_on)
-    return ([pull.outside(o) for o in outputs], rest), pull
+    return (list(map(pull.outside, outputs)), rest), pull
 
 
 def _forget(written: list[Any], starts: list[Any]) -> None:
@@ -181,13 +190,6 @@ def _forget(written: list[Any], starts: list[Any]) -> None:
         tensor = reference()
         if tensor is not None and tensor.edge is not None and reaches(tensor.edge, starts):
             views.forget(tensor)
-
-
-def _goes_on(edges: list[Any], starts: list[Any]) -> bool:
-    for edge in starts:
-        if type(edge) is Node:
-            return True
-    return paths.reaches_other_leaves(edges, starts)
 
 
 def pullback_on(

@@ -8,6 +8,7 @@ its own and takes over the modes of the old one.
 from __future__ import annotations
 
 import contextvars
+import functools
 import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -32,6 +33,10 @@ class BackwardRequest(NamedTuple):
     # called with each node before its rule runs: what is computed until the next call belongs to
     # the derivative of that node
     observer: Callable[[Node], None] | None = None
+
+
+# one without a level or an observer, which are many times the same
+request: Callable[..., BackwardRequest] = functools.lru_cache(maxsize=32)(BackwardRequest)
 
 
 def innermost() -> Any:

@@ -6,13 +6,15 @@ drop it while the pass goes on; leaves without hooks get theirs at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from adjoint.core.errors import GradError
+from numpy import ndarray
+
 from adjoint.tape import hooks, leaves, paths, structural_zeros
 from adjoint.tape.hooks import as_tensor
-from adjoint.tensor.nodes import CLOSED, Leaf, Node, key
+from adjoint.tensor.nodes import Leaf, Node
+from adjoint.tensor.tensor import make
 
 
 class Ends:
@@ -20,9 +22,9 @@ class Ends:
 
     __slots__ = ("captures", "create_graph", "grads", "near", "pending")
 
-    def __init__(self, captures: Iterable[Any] | None, create_graph: bool) -> None:
+    def __init__(self, captures: dict[tuple[Any, int], Any] | None, create_graph: bool) -> None:
         # the gradients of the wanted edges, by (node, output); None: add to `.grad` of all leaves
-        self.captures = None if captures is None else dict.fromkeys(map(key, captures))
+        self.captures = captures
         self.create_graph = create_graph
         self.grads: dict[Leaf, Any] = {}
         self.pending: dict[Leaf, int] = {}  # gradients that leaves with hooks still wait for
@@ -33,11 +35,6 @@ class Ends:
         uses = paths.uses(roots, needed)
         self.pending = {n: c for n, c in uses.items() if type(n) is Leaf and n.hooks}
 
-    def check(self, leaf: Leaf) -> None:
-        """Raise if a pass reaches a leaf of a transform that has ended."""
-        if leaf.closed == CLOSED and (self.captures is None or (leaf, 0) not in self.captures):
-            raise GradError(_CLOSED)
-
     def capture(self, node: Node, grad: Any) -> None:
         """Keep those gradients of a node's outputs that the caller asked for."""
         if not self.captures:
@@ -47,13 +44,13 @@ class Ends:
             if (node, number) in self.captures:
                 self.captures[node, number] = structural_zeros.clean(value)
 
-    def captured(self, edge: Any) -> Any:
-        """The gradient of a wanted edge; None if no gradient reached it."""
+    def captured(self, place: tuple[Any, int]) -> Any:
+        """The gradient of a wanted place, (node, output); None if no gradient reached it."""
         assert self.captures is not None
-        grad = self.captures[key(edge)]
-        if self.near is not None and grad is not None and type(edge) is not Leaf:
+        grad = self.captures[place]
+        if self.near is not None and grad is not None and type(place[0]) is not Leaf:
             grad = self.near.shown(grad)
-        return as_tensor(grad)
+        return make(grad) if type(grad) is ndarray else as_tensor(grad)
 
     def count_down(self, edges: Sequence[Any]) -> None:
         """Note that edges got a gradient; a leaf with hooks that waits for no more gets its
@@ -92,9 +89,3 @@ class Ends:
         if on is not None:
             hooks.on_accumulated(leaf, tensor)
             hooks.after(on.after, (), grad)
-
-
-_CLOSED = (
-    "backward: a tensor made inside grad or vjp is differentiated after it ended. Return it from "
-    "the function (has_aux=True for values that are not differentiated) instead of keeping it."
-)

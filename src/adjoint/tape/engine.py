@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -26,21 +27,24 @@ from adjoint.tape.hooks import as_tensor
 from adjoint.tape.observe import PACKED, unpacked_once
 from adjoint.tape.queue import Queue
 from adjoint.tape.structural_zeros import Zeroed
-from adjoint.tensor.nodes import KEEPS, SELECTS, Leaf, Node, node_of
+from adjoint.tensor.nodes import KEEPS, SELECTS, Leaf, Node, key, node_of
 from adjoint.tensor.tensor import is_plain
 
 ndarray = np.ndarray
+_EDGE = attrgetter("edge")
 
 
 def gradients(
     outputs: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any], how: BackwardRequest
 ) -> list[Any]:
     """Return the gradient of `outputs` in each of `inputs`, None where there is no path."""
-    edges = [t.edge for t in inputs]
-    run = BackwardPass(how, None if how.whole else edges, Ends(edges, how.create_graph))
+    edges = list(map(_EDGE, inputs))
+    places = list(map(key, edges))
+    ends = Ends(dict.fromkeys(places), how.create_graph)
+    run = BackwardPass(how, None if how.whole else edges, ends)
     run.start(outputs, grads)
     run.loop()
-    return [run.ends.captured(e) for e in edges]
+    return list(map(run.ends.captured, places))
 
 
 def backward(
@@ -77,7 +81,7 @@ class BackwardPass:
 
     def start(self, outputs: Sequence[Any], grads: Sequence[Any]) -> None:
         """Send the given gradients to the outputs."""
-        self.roots: list[Any] = [o.edge for o in outputs]
+        self.roots: list[Any] = list(map(_EDGE, outputs))
         if self.wanted is not None:
             targets = {node_of(e) for e in self.wanted if e is not None}
             self.needed = paths.leading_to(self.roots, targets)
@@ -110,10 +114,11 @@ class BackwardPass:
         state.set(now.but(recording=recording, passes=(*outer, self)))
         try:
             with np.errstate(all="ignore"):
+                run = self._run_plain if plain else self._run
                 if outer:
-                    backward_passes.on_stack(partial(self._run_all, plain))
+                    backward_passes.on_stack(run)
                 else:
-                    self._run_all(plain)
+                    run()
         finally:
             state.set(now)
             inherited.place = self.place
@@ -122,18 +127,12 @@ class BackwardPass:
                 for callback in self.callbacks:  # a callback may queue another one
                     callback()
 
-    def _run_all(self, plain: bool) -> None:
-        if plain:
-            self._run_plain()
-        else:
-            self._run()
-        self.ends.settle()
-
     def _run(self) -> None:
         heap, buffers = self.queue.heap, self.queue.buffers
         while heap:
             node = heapq.heappop(heap)[1]
             self.step(node, buffers.pop(node))
+        self.ends.settle()
 
     def _run_plain(self) -> None:
         """Like the loop over `step`, with the common case written out: arrays, no hooks, no
@@ -195,6 +194,7 @@ class BackwardPass:
                     push(heap, (-edge.sequence, edge))
                 else:
                     node, grad = edge, value
+        self.ends.settle()
 
     def step(self, node: Node, grad: Any) -> None:
         """Run one node and send its gradients on."""

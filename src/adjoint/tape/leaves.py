@@ -45,9 +45,11 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
 
 def lying_as(tensor: Tensor | None, grad: Any) -> Any:
     """The gradient, or a copy of it in its leaf's memory order (channels last)."""
-    if type(grad) is not ndarray or tensor is None or not _lies_otherwise(tensor):
+    if type(grad) is not ndarray or tensor is None or type(tensor.value) is not ndarray:
         return grad
-    return grad if grad.strides == tensor.value.strides else _laid_like(tensor, grad)
+    if grad.strides == tensor.value.strides or not _lies_otherwise(tensor):
+        return grad
+    return _laid_like(tensor, grad)
 
 
 def _lies_otherwise(tensor: Tensor) -> bool:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels.element_loops import added
-from adjoint.core.errors import NotDifferentiable
+from adjoint.core.errors import GradError, NotDifferentiable
 from adjoint.elements.large import LARGE
 from adjoint.tape import structural_zeros
 from adjoint.tape.ends import Ends
 from adjoint.tape.hooks import as_tensor
 from adjoint.tape.structural_zeros import Zeroed
-from adjoint.tensor.nodes import Leaf, Node, Output, Refusal, key
+from adjoint.tensor.nodes import CLOSED, Leaf, Node, Output, Refusal, key
 from adjoint.tensor.tensor import Tensor
 
 ndarray = np.ndarray
@@ -54,8 +54,8 @@ class Queue:
         if kind is not Leaf:
             if edge not in waiting:
                 heapq.heappush(self.heap, (-edge.sequence, edge))
-        elif edge.closed:
-            self.ends.check(edge)
+        elif edge.closed == CLOSED and (edge, 0) not in (self.ends.captures or ()):
+            raise GradError(_CLOSED)
         waiting[edge] = grad
 
     def _send_output(self, edge: Output, grad: Any) -> None:
@@ -102,3 +102,9 @@ class Queue:
         if type(known) is Zeroed or type(grad) is Zeroed:
             return structural_zeros.added(known, grad, partial(self._add, key))
         return as_tensor(known) + as_tensor(grad)
+
+
+_CLOSED = (
+    "backward: a tensor made inside grad or vjp is differentiated after it ended. Return it from "
+    "the function (has_aux=True for values that are not differentiated) instead of keeping it."
+)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from adjoint.core.devices import CPU, META, Device
-from adjoint.core.dtypes import OF, DType, of
+from adjoint.core.dtypes import DIFFERENTIABLE, OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, InplaceError, ShapeError, ValueRangeError
 from adjoint.core.importing import imported
 from adjoint.core.layouts import ORDERS, Layout, format_number, strided
@@ -279,6 +279,8 @@ class Tensor:
 
     def is_differentiable_dtype(self) -> bool:
         """Whether a tensor of this dtype can require a gradient."""
+        if self.home is None:
+            return self.value.dtype in DIFFERENTIABLE
         return self.dtype.is_differentiable
 
     def is_conj(self) -> bool:
@@ -749,7 +751,8 @@ def is_plain(value: Any) -> bool:
 def alias(tensor: Any, edge: Any = None) -> Tensor:
     """Another tensor on the same memory, with the same counter."""
     made = make(tensor.value, edge)
-    made.counter = own_counter(tensor)
+    counter = tensor.counter
+    made.counter = own_counter(tensor) if counter is ZERO else counter
     return made
 
 

@@ -45,7 +45,9 @@ def run(
 
     def flat(*variables: Any) -> tuple[list[Any], Any]:
         nonlocal structure
-        output, aux = split_aux(what, function(*variables), has_aux)
+        output, aux = function(*variables), None
+        if has_aux:
+            output, aux = split_aux(what, output, has_aux)
         leaves, structure = arguments.flatten_output(what, output)
         return leaves, aux
 
@@ -57,7 +59,10 @@ def run(
 
 def filled(grads: list[Any], inputs: list[Tensor]) -> list[Any]:
     """The gradients, with zeros in place of absent ones."""
-    return [zeros_like(t) if g is None else g for g, t in zip(grads, inputs, strict=True)]
+    for place, grad in enumerate(grads):
+        if grad is None:
+            grads[place] = zeros_like(inputs[place])
+    return grads
 
 
 def value_and_grad(
@@ -115,8 +120,9 @@ def _value_and_grad(
         if allow_int:
             rest = iter(grads)
             grads = [next(rest) if t.is_differentiable_dtype() else zeros_like(t) for t in given]
-        grads = dress.given_back(grads, outputs)
-        value = dress.result((outputs[0], aux) if has_aux else outputs[0])
+        value = (outputs[0], aux) if has_aux else outputs[0]
+        if dress is not PLAIN:
+            grads, value = dress.given_back(grads, outputs), dress.result(value)
         return value, grads[0] if structure is LEAF else pytrees.unflatten(structure, grads)
 
     return compute
@@ -139,7 +145,9 @@ def _one(output: Any) -> Any:
     while isinstance(bottom, Tensor):
         bottom = bottom.value
     if isinstance(bottom, np.ndarray):  # one for all samples, without a derivative
-        return make(np.ones(output.shape, bottom.dtype))
+        one = np.empty(output.shape, bottom.dtype)
+        one.fill(1)
+        return make(one)
     return operators.packet("ones_like")(output.detach())
 
 
@@ -162,13 +170,14 @@ def _check_scalar(
             f"{what}(f): f returned shape {tuple(output.shape)}, and {what} needs a scalar. Use "
             "jacobian(f), or vjp(f) with a cotangent."
         )
-    if output.is_complex() and not holomorphic:
+    dtype = output.dtype
+    if dtype.is_complex and not holomorphic:
         raise GradError(
             f"{what}(f): f returned a complex number; take a real function of it, or say "
             "holomorphic=True"
         )
-    if not output.is_differentiable_dtype():
-        raise GradError(f"{what}(f): f returned {output.dtype.name}, which has no derivative")
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise GradError(f"{what}(f): f returned {dtype.name}, which has no derivative")
 
 
 def grad(
