@@ -103,7 +103,7 @@ def used_before_defined(graph: Graph) -> None:
 
 def wrong_type(graph: Graph) -> None:
     sin, _ = graph.nodes
-    sin.output.type = Type((4,), ad.float32)
+    sin.output.retype(Type((4,), ad.float32))
 
 
 def same_name(graph: Graph) -> None:
@@ -136,7 +136,7 @@ def in_place(graph: Graph) -> None:
 
 def gradient_from_nowhere(graph: Graph) -> None:
     sin, _ = graph.nodes
-    sin.output.type = Type((3,), ad.float32, requires_grad=True)
+    sin.output.retype(Type((3,), ad.float32, requires_grad=True))
 
 
 def wrong_constant(graph: Graph) -> None:

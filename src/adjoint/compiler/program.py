@@ -368,7 +368,7 @@ def _graph_at(graph: Graph, sizes: tuple[int, ...]) -> Graph:
     """A copy of a region's graph, with its numbers for given sizes."""
     made = graph.clone()
     for value in (*made.inputs, *(v for node in made.nodes for v in node.outputs)):
-        value.type = replace(value.type, shape=at(value.type.shape, sizes))
+        value.retype(replace(value.type, shape=at(value.shape, sizes)))
     for node in made.nodes:
         node.set_args(at(node.args, sizes))
         node.graphs = {name: _graph_at(inner, sizes) for name, inner in node.graphs.items()}

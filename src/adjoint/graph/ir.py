@@ -20,6 +20,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from adjoint.core.dtypes import DType
@@ -76,22 +77,18 @@ class Type:
 class Value:
     """One tensor of a graph."""
 
-    __slots__ = ("name", "node", "number", "type", "uses")
+    __slots__ = ("dtype", "name", "node", "number", "shape", "type", "uses")
 
     def __init__(self, name: str, type: Type, node: Node | None = None, number: int = 0) -> None:
         self.name = name
-        self.type = type
+        self.type, self.shape, self.dtype = type, type.shape, type.dtype
         self.node = node  # the node that computes it; None for an input
         self.number = number  # its number among the node's outputs
         self.uses: dict[Node, int] = {}  # how often each node uses it; outputs do not count
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.type.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.type.dtype
+    def retype(self, type: Type) -> None:
+        """Change the type, and with it shape and dtype, which are asked for most."""
+        self.type, self.shape, self.dtype = type, type.shape, type.dtype
 
     def __repr__(self) -> str:
         return f"%{self.name}: {self.type}"
@@ -196,6 +193,9 @@ class Node:
         return f"{outs} = {self.name}({', '.join(map(str, self.args))})"
 
 
+_IN_GRAPH = attrgetter("where")
+
+
 @record
 class Constant:
     """The operator of a node without arguments that holds a known tensor."""
@@ -294,24 +294,26 @@ class Graph:
 
     @property
     def nodes(self) -> Iterator[Node]:
-        """All nodes in order; the current one may be removed while iterating."""
+        """All nodes in order, but for those that are removed while iterating."""
         return self.after(None)
 
     def after(self, node: Node | None) -> Iterator[Node]:
-        """The nodes after a node, or all; the current one may be removed while iterating."""
+        """The nodes after a node, or all, but for those that are removed while iterating."""
+        found: list[Node] = []
         node = self.first if node is None else node.following
         while node is not None:
-            following = node.following
-            yield node
-            node = following
+            found.append(node)
+            node = node.following
+        return filter(_IN_GRAPH, found)
 
     def reversed_nodes(self) -> Iterator[Node]:
-        """All nodes, last first."""
+        """All nodes, last first, but for those that are removed while iterating."""
+        found: list[Node] = []
         node = self.last
         while node is not None:
-            preceding = node.preceding
-            yield node
-            node = preceding
+            found.append(node)
+            node = node.preceding
+        return filter(_IN_GRAPH, found)
 
     def __len__(self) -> int:
         return self.count

@@ -237,7 +237,7 @@ class _GraphParser:
                         f"parse: {_place(statement)}: %{value.name} is said to be {text.strip()}, "
                         f"and {node.name} gives {value.type}"
                     )
-                value.type = claimed
+                value.retype(claimed)
 
     def node(
         self, graph: Graph, known: dict[str, Value], functions: dict[str, Graph], call: ast.expr

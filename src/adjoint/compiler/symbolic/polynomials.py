@@ -164,7 +164,7 @@ class _Opening:
         if any((v.dtype, len(v.shape)) != (first.dtype, len(first.shape)) for v in values):
             raise NotOpen("a value has another number of dimensions, or another dtype")
         shape = self.common([v.shape for v in values])
-        target.type = Type(shape, first.dtype, first.requires_grad)
+        target.retype(Type(shape, first.dtype, first.requires_grad))
         for numbers, value in zip(self.numbers, values, strict=True):
             numbers[value] = len(self.values)
         self.values.append(target)
@@ -441,7 +441,7 @@ class _Instance(_Comparison):
     def _types(self, opened: Sequence[Value], values: Sequence[Value]) -> None:
         for mine, value in zip(opened, values, strict=True):
             shape = at(mine.shape, self.sizes)
-            value.type = Type(shape, mine.dtype, mine.type.requires_grad)
+            value.retype(Type(shape, mine.dtype, mine.type.requires_grad))
             self.pairs[mine] = value
 
 

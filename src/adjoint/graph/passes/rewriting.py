@@ -76,7 +76,7 @@ def _forget_gradients(node: Node) -> None:
         return
     if not typing.needs_gradient(node.op.row, node.args):
         for value in node.outputs:
-            value.type = Type(value.shape, value.dtype)
+            value.retype(Type(value.shape, value.dtype))
 
 
 def inner_graphs(graph: Graph, run: Callable[[Graph], Graph]) -> None:
