@@ -21,6 +21,7 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, FLOAT, INTEGER, DType
 from adjoint.core.errors import DtypeError, NumberRangeError, ValueRangeError
+from adjoint.core.shapes import Spec
 
 NUMBERS = (bool, int, float, complex)
 _NUMBER_SET = frozenset(NUMBERS)
@@ -131,6 +132,8 @@ def _key(operands: tuple[Any, ...]) -> tuple[Any, ...]:
             parts.append(operand.dtype if operand.ndim else (operand.dtype,))
         elif kind in _NUMBER_SET:
             parts.append(kind)
+        elif kind is Spec:
+            parts.append(operand.dtype if operand.shape else (operand.dtype,))
         else:
             parts.append(None if operand is None else _part(operand))
     return tuple(parts)

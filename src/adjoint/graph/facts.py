@@ -6,6 +6,7 @@ from typing import Any
 
 from adjoint.core.dtypes import DType
 from adjoint.core.generator import default_generator
+from adjoint.core.shapes import Spec
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.ops.operator import Operator
 
@@ -118,5 +119,5 @@ def computes_in(node: Node) -> DType | None:
     """The dtype to which an elementwise node converts its operands; None for other nodes."""
     assert isinstance(node.op, Operator)
     row = node.op.row
-    given = (a.type.spec if isinstance(a, Value) else a for a in node.args)
+    given = [Spec(a.shape, a.dtype) if type(a) is Value else a for a in node.args]
     return row.computes_in(dict(zip(row.schema.names, given, strict=True)))

@@ -15,7 +15,6 @@ from adjoint.core.shapes import Spec
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.graph.ir import GraphError, Type, Value, substitute
 from adjoint.homes import meta
-from adjoint.homes.meta import meta_tensor
 from adjoint.ops.operator import Operator
 from adjoint.table.archetypes import NOT_PROMOTED
 from adjoint.table.rows import KINDS, Row
@@ -177,9 +176,7 @@ def differentiable_names(row: Row) -> frozenset[str]:
 
 def _without_data(value: Any) -> Any:
     if isinstance(value, Value):
-        return meta_tensor(
-            tuple([_STAND_IN if n < 0 else n for n in value.type.shape]), value.type.dtype
-        )
+        return Spec(tuple([_STAND_IN if n < 0 else int(n) for n in value.shape]), value.dtype)
     if isinstance(value, tuple) and any(isinstance(v, Value) for v in value):
         return [_without_data(v) for v in value]
     return value

@@ -130,7 +130,9 @@ def run(op: Operator, values: list[Any]) -> Any:
 
 
 def infer(op: Operator, values: list[Any]) -> Any:
-    """Return the Spec of each result of an operator, from its row's shape rule or decomposition."""
+    """Return the Spec of each result of an operator, from its row's shape rule or decomposition;
+    `values` holds tensors, or Specs in their place.
+    """
     row = op.row
     specs = [spec_of(v) for v in values]
     if row.shape:
@@ -211,7 +213,7 @@ def _specs(results: Any) -> Any:
 def _without_data(value: Any) -> Any:
     if type(value) is list:
         return [_without_data(v) for v in value]
-    return meta_tensor(value.shape, value.dtype) if isinstance(value, Tensor) else value
+    return meta_tensor(value.shape, value.dtype) if isinstance(value, (Tensor, Spec)) else value
 
 
 def explain(op: Operator, args: tuple[Any, ...]) -> AdjointError | None:
