@@ -25,7 +25,7 @@ def explicit(level: Any, op: Operator, args: Arguments, wanted: Any) -> Argument
 
     None if no arguments achieve that, and the operator's decomposition can.
     """
-    if any(v.dtype.is_differentiable for v in values_in(args)):
+    if [v for v in values_in(args) if v.dtype.is_differentiable]:
         return args
     if _is_fixed(op, args, wanted):
         return args

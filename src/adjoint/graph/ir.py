@@ -152,7 +152,13 @@ class Node:
 
     def inputs(self) -> Iterator[Value]:
         """The values among the arguments; a value used twice comes twice."""
-        return iter(values_in(self.args))
+        found: list[Value] = []
+        for argument in self.args:  # written out, as below
+            if type(argument) is Value:
+                found.append(argument)
+            elif type(argument) is tuple:
+                found += values_in(argument)
+        return iter(found)
 
     @property
     def output(self) -> Value:
@@ -166,6 +172,8 @@ class Node:
         self._release()
         self.args = tuple(args)
         self._claim()
+        if self.where is not None and (graph := self.where()) is not None:
+            graph.edits += 1
 
     def replace_input(self, old: Value, new: Any) -> None:
         """Use `new` (a value or a constant) wherever this node uses `old`."""
@@ -250,6 +258,9 @@ class Graph:
         self.first: Node | None = None
         self.last: Node | None = None
         self.count = 0
+        self.edits = 0  # grows with every change
+        self.nests = False  # whether a node had graphs inside
+        self.settled: dict[Any, int] = {}  # passes with nothing to do, and the edits by then
         self._names: dict[str, int] = {}
         self.point: Node | None = None  # new nodes go before this one; None: to the end
         self._self = weakref.ref(self)
@@ -373,9 +384,17 @@ class Graph:
 
     def replace_uses(self, old: Value, new: Any) -> None:
         """Use `new` wherever `old` is used, in nodes and outputs."""
+        self.edits += 1
         for node in list(old.uses):
             node.replace_input(old, new)
         self.outputs = [new if o is old else o for o in self.outputs]
+
+    def settle(self, each: Any) -> None:
+        """Remember that a pass has nothing to do here, until the next change; a graph with others
+        inside does not know of changes there.
+        """
+        if not self.nests:
+            self.settled[each] = self.edits
 
     def reorder(self, nodes: Iterable[Node]) -> None:
         """Reorder the nodes; the new order has all of them, each after the nodes that it uses."""
@@ -400,6 +419,9 @@ class Graph:
         else:
             before.preceding = node
         self.count += 1
+        self.edits += 1
+        if node.graphs:
+            self.nests = True
 
     def _unlink(self, node: Node) -> None:
         if node.preceding is None:
@@ -412,6 +434,7 @@ class Graph:
             node.following.preceding = node.preceding
         node.where = None
         self.count -= 1
+        self.edits += 1
 
     # -- whole graphs
     # -----------------------------------------------------------------------------------

@@ -48,7 +48,13 @@ def simplified(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
     """Run passes on a graph in place, for graphs that nobody else holds."""
     before = shared(graph)
     for each in passes:
-        graph = each(graph)
+        edits = graph.edits
+        if passes is not SIMPLIFY:  # a user's pass may make another graph
+            graph = each(graph)
+        elif graph.settled.get(each) != edits:
+            graph = each(graph)
+            if graph.edits == edits:
+                graph.settle(each)
     return copy_shared(graph, before)
 
 

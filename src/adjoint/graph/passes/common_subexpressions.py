@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from adjoint.core.symbolic_sizes import is_for_many
-from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.ops.operator import Operator
@@ -34,7 +33,7 @@ def _key(node: Node) -> Any:
     """A key that nodes with the same result share; None if no other node can have it."""
     if isinstance(node.op, Constant):
         return _constant_key(node.op.tensor)
-    if not isinstance(node.op, Operator) or is_random(node):
+    if not isinstance(node.op, Operator) or node.op.row.random:
         return None
     if node.op.row.fills and is_for_many():
         return None  # tensors may have the same number of elements only for some sizes
@@ -44,7 +43,7 @@ def _key(node: Node) -> Any:
 
 def call_key(op: Any, args: tuple[Any, ...]) -> Any:
     """A key of an operator with its arguments; None if it cannot be hashed."""
-    key = (op, tuple([_part(a) for a in args]))
+    key = (op, tuple([a if type(a) is Value else _part(a) for a in args]))
     try:
         hash(key)
     except TypeError:

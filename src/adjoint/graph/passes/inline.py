@@ -35,7 +35,7 @@ def call(graph: Graph, body: Graph, args: Sequence[Value]) -> Node:
 def inline_calls(graph: Graph) -> Graph:
     """y = call(x, body=g) -> the nodes of g with x as input."""
     inner_graphs(graph, inline_calls)
-    if all(node.op is not CALL for node in graph.nodes):
+    if not graph.nests:
         return graph
     return Rewriter(graph).run(
         lambda rewriter, node: _inlined(rewriter, node) if node.op is CALL else None

@@ -46,7 +46,10 @@ class Rewriter:
                     made = new if isinstance(new, (tuple, list)) else (new,)
                     replaced.update(zip(node.outputs, made, strict=True))
                     gone += [node] if acts(node) else []
-        graph.outputs = [replaced.get(o, o) if isinstance(o, Value) else o for o in graph.outputs]
+        if replaced:
+            graph.edits += 1
+            outputs = graph.outputs
+            graph.outputs = [replaced.get(o, o) if isinstance(o, Value) else o for o in outputs]
         for node in gone:
             graph.remove(node)
         return graph
@@ -81,7 +84,8 @@ def _forget_gradients(node: Node) -> None:
 
 def inner_graphs(graph: Graph, run: Callable[[Graph], Graph]) -> None:
     """Run a pass on the graphs inside nodes; their inputs and outputs stay."""
+    if not graph.nests:
+        return
     for node in graph.nodes:
-        if node.graphs:
-            for inner in node.graphs.values():
-                run(inner)
+        for inner in node.graphs.values():
+            run(inner)

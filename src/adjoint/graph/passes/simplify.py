@@ -38,6 +38,7 @@ def simplify_algebra(graph: Graph) -> Graph:
         rewriter = _Simplifier(graph)
         rewriter.run(_simplified)
         if not rewriter.changes:
+            graph.settle(simplify_algebra)
             break
         eliminate_dead(graph)  # otherwise replaced nodes are replaced again in every round
     return graph

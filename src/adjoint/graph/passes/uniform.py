@@ -11,7 +11,7 @@ from typing import Any
 
 from adjoint.core.remembering import remembered
 from adjoint.graph.facts import filled
-from adjoint.graph.ir import Constant, Node, Value
+from adjoint.graph.ir import Constant, Node, Value, values_in
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor.tensor import is_plain
@@ -33,30 +33,29 @@ class Uniform:
 
     def note(self, node: Node) -> Any:
         """Note and return the number of a node's result, given those of its inputs; or None."""
+        op, number = node.op, None
         if len(node.outputs) != 1:
             return None
-        number = self._number(node)
+        if isinstance(op, Constant):
+            number = _of_constant(op.tensor)
+        elif isinstance(op, Operator):
+            row = op.row
+            if row.fills:
+                number = _fitting(filled(node))
+            elif row.moves and node.args[0].dtype is node.outputs[0].dtype:
+                number = self.numbers.get(node.args[0])
+            elif self.numbers and _is_linear(row) and self._all_zero(node):
+                number = 0
         if number is not None:
             self.numbers[node.outputs[0]] = number
         return number
 
-    def _number(self, node: Node) -> Any:
-        if isinstance(node.op, Constant):
-            return _of_constant(node.op.tensor)
-        if not isinstance(node.op, Operator):
-            return None
-        row = node.op.row
-        if row.fills:
-            return _fitting(filled(node))
-        if row.moves and node.args[0].dtype is node.outputs[0].dtype:
-            return self.numbers.get(node.args[0])
-        return 0 if _is_linear(row) and self._all_zero(node) else None
-
     def _all_zero(self, node: Node) -> bool:
-        values = list(node.inputs())
-        if any(not v.dtype.is_differentiable for v in values):
-            return False  # an index of 0 may be out of range
-        return bool(values) and all(self.numbers.get(v) == 0 for v in values)
+        values = values_in(node.args)
+        zeros = [v for v in values if self.numbers.get(v) == 0]
+        if not values or len(zeros) < len(values):
+            return False
+        return all(v.dtype.is_differentiable for v in values)  # an index of 0 may be out of range
 
 
 @remembered
