@@ -108,7 +108,7 @@ def _sum(offset: int, parts: Iterable[tuple[Affine, int]]) -> Affine:
             offset = offset + part.offset * factor
         for variable, coefficient in part.terms:
             terms[variable] = terms.get(variable, 0) + coefficient * factor
-    return Affine(offset, tuple(sorted((v, c) for v, c in terms.items() if c)))
+    return Affine(offset, tuple(sorted([(v, c) for v, c in terms.items() if c])))
 
 
 def broadcast(index: Index, shape: Shape) -> Index:
@@ -209,4 +209,4 @@ def refinement(a: Shape, b: Shape) -> Shape | None:
 
 def _dimension_strides(shape: Shape) -> set[int]:
     """The strides of the dimensions of a contiguous array."""
-    return {1, *(s for s, size in zip(row_major(shape), shape, strict=True) if size != 1)}
+    return {1, *[s for s, size in zip(row_major(shape), shape, strict=True) if size != 1]}

@@ -266,9 +266,8 @@ _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 def define(node: Node) -> Definition | None:
     """How native code computes the results of a node; None if it cannot."""
-    if isinstance(node.op, (Constant, Region)) or not all(
-        is_native(v) for v in (*node.inputs(), *node.outputs)
-    ):
+    names = {v.dtype.name for v in (*node.inputs(), *node.outputs)}
+    if isinstance(node.op, (Constant, Region)) or not names <= C_TYPES.keys():
         return None
     for rule in (_fill, _count, _pointwise, _reduction, _prefix, _view, _pieces, _gather, _put):
         found = rule(node)
@@ -335,7 +334,7 @@ def _pointwise(node: Node) -> Pointwise | None:
     if not row.c or len(node.outputs) != 1 or depends_on_grid(node):
         return None
     given = dict(zip(row.schema.names, node.args, strict=True))
-    for name in (a.name for a in row.promoted):
+    for name in [a.name for a in row.promoted]:
         if type(given[name]) in NUMBERS:
             fitting = fit_number(given[name], promoted_to(node, given[name]))
             given[name] = fitting if type(fitting) in NUMBERS else float(fitting)
@@ -343,13 +342,13 @@ def _pointwise(node: Node) -> Pointwise | None:
     if text is None:
         return None
     names = _placeholders(text)
-    if any(given[name] is None for name in names):
+    if None in [given[name] for name in names]:
         return None
     whole = not node.output.dtype.is_differentiable and node.output.dtype.name != "bool"
     if whole and row.archetype.to_float:
         return None
     return Pointwise(
-        text, names, tuple(a for n, a in given.items() if n in names and isinstance(a, Value))
+        text, names, tuple([a for n, a in given.items() if n in names and isinstance(a, Value)])
     )
 
 

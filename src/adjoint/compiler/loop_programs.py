@@ -226,7 +226,7 @@ class LoopProgram:
     @property
     def checks(self) -> bool:
         """Whether it may find an index out of range."""
-        return any(isinstance(s, Check) for s in self.statements())
+        return Check in map(type, self.statements())
 
     @property
     def rereads(self) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from adjoint import ops
 from adjoint.calls.methods import as_tensor
-from adjoint.compiler.definitions import define, is_native, keeps_scores
+from adjoint.compiler.definitions import Definition, Pointwise, define, is_native, keeps_scores
 from adjoint.compiler.program_decompositions import LOWERED, of_complex, of_halves
 from adjoint.compiler.small_products import SMALL_PRODUCT, is_small, write_products
 from adjoint.core.collecting import uncollected
@@ -49,6 +49,7 @@ class Choices:
             self.places.setdefault(name, []).append(place)
             self.ways.setdefault(name, set()).add(way)
         self.made: list[tuple[str, str]] = []
+        self.defined: dict[Node, tuple[Any, Definition]] = {}  # with the arguments at that time
         self.small = small  # multiplications up to which a loop is faster than a routine call
 
     def again(self) -> Choices:
@@ -57,7 +58,19 @@ class Choices:
 
     def of(self, node: Node, is_part: bool) -> str:
         """The way to lower a node, a key of `_WAYS`."""
-        return self._chosen(node.name, lambda: _choice(node, is_part, self.small, self.alone))
+        return self._chosen(node.name, lambda: _choice(node, is_part, self))
+
+    def define(self, node: Node) -> Definition | None:
+        """Define a node; the definition of a pointwise one depends on nothing else, and is kept."""
+        found = define(node)
+        if isinstance(found, Pointwise):
+            self.defined[node] = node.args, found
+        return found
+
+    def definitions(self) -> dict[Node, Definition]:
+        """The kept definitions of nodes that have not changed since."""
+        kept = [(n, d) for n, (args, d) in self.defined.items() if n.where and n.args is args]
+        return dict(kept)
 
     def loops(self, node: Node) -> bool:
         """Whether a product of matrices is computed by a loop instead of a routine."""
@@ -121,15 +134,15 @@ def _forget_blocks(graph: Graph) -> None:
             _forget_blocks(inner)
 
 
-def _choice(node: Node, is_part: bool, small: int, alone: bool) -> str:
+def _choice(node: Node, is_part: bool, choices: Choices) -> str:
     """Which of `_WAYS` a node goes."""
     if is_part and _is_no_change(node):
         return "as zeros"
-    if is_small(node, small):
+    if is_small(node, choices.small):
         return "stays"  # becomes a sum at the end, once everything is simplified
     row = node.op.row
     if row.routine == "mostly":
-        return "stays" if alone else "as smaller routines"
+        return "stays" if choices.alone else "as smaller routines"
     if is_onto(node) and not is_large(node):
         return "as decomposition"
     if node.name == "detach.default":
@@ -142,12 +155,12 @@ def _choice(node: Node, is_part: bool, small: int, alone: bool) -> str:
         return "as places"
     if of_complex(node) is not None:
         return "as real and imaginary parts"
-    real = all(map(_is_real, (*node.inputs(), *node.outputs)))
-    if row.routine in LOWERED and real and LOWERED[row.routine](node) is not None:
+    lowers = row.routine in LOWERED and all(map(_is_real, (*node.inputs(), *node.outputs)))
+    if lowers and LOWERED[row.routine](node) is not None:
         return "as smaller routines"
     if row.decompose and keeps_scores(node):
         return "as decomposition"
-    if row.schema.is_view or define(node) is not None:
+    if row.schema.is_view or choices.define(node) is not None:
         return "stays"
     if of_halves(node) is not None:
         return "in float32"

@@ -77,13 +77,13 @@ class Code:
         self.functions: list[Any] = [
             s if isinstance(s, Callback) else build.load(source, s) for s in self.segments
         ]
+        self.entry_function: Any = None
+        if self.has_entry:
+            self.entry_function = build.load(source, "entry")
+            self.entry_function.restype = ctypes.c_int
         took("compile C")
         self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
         self.kept = {v: in_order(t.array) for v, t in self.constants.items()}
-        self.entry_function: Any = None
-        if "int entry(" in source:
-            self.entry_function = build.load(source, "entry")
-            self.entry_function.restype = ctypes.c_int
         self.busy = busy = ctypes.c_int(0)  # whether the lock's thread runs a program
         self.lock = threads.lock(lambda: setattr(busy, "value", 0))
         self.arena = np.empty(0, np.uint8)
@@ -96,10 +96,12 @@ class Code:
         self, graph: Graph, took: Callable[[str], None], opened: Opened | None, symbols: int
     ) -> str:
         """Plan all stages, and write the C text."""
-        lowered = lower(graph, Choices(alone=self.alone)) if opened is None else opened.graph
+        choices = Choices(alone=self.alone)
+        lowered = lower(graph, choices) if opened is None else opened.graph
         self.graph = keep_steps(lowered) if opened is None else lowered
         took("lower")
-        self.plan = fuse(self.graph, None if opened is None else opened.definitions)
+        known = choices.definitions() if opened is None else opened.definitions
+        self.plan = fuse(self.graph, known)
         took("fuse")
         self._find_roots()
         self.layout = lay_out(self.plan, {*self.slots, *self.tapes})
@@ -109,7 +111,8 @@ class Code:
         scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in self.slots.items()}
         text, self.segments = render.segments(self.layout, scope)
         self._see_what_is_direct()
-        if self.direct is not None and entry.fields_are_known():
+        self.has_entry = self.direct is not None and entry.fields_are_known()
+        if self.has_entry:
             opening = self.table.opening()
             text += entry.text(self.graph.inputs, self.slots, self.end, self.segments, opening)
         source = functions.prelude(text, build.data_offset()) + text if text else ""

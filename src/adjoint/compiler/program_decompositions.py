@@ -256,7 +256,7 @@ def _as_float32(value: Any) -> Any:
 def of_complex(node: Node) -> Callable[..., Any] | None:
     """Sums, products of matrices, and real and imaginary parts, by operators on pairs of reals."""
     row = node.op.row
-    if not any(v.dtype.is_complex for v in (*node.inputs(), *node.outputs)):
+    if not [v for v in (*node.inputs(), *node.outputs) if v.dtype.is_complex]:
         return None
     if row.full_name in ("real.default", "imag.default"):
         part = int(row.schema.name == "imag")
