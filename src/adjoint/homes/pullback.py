@@ -195,18 +195,6 @@ def gradients(
     return [packet("zeros_like")(t) if g is None else g for g, t in zip(found, inputs, strict=True)]
 
 
-def gradients(
-    function: Callable[..., Any], inputs: list[Tensor], cotangents: Sequence[Tensor | None]
-) -> list[Any]:
-    """The gradients of a function's results in its arguments; zeros where nothing depends on one.
-
-    It is for decompositions, which know operators alone.
-    """
-    _, pull = pullback(lambda *given: (list(function(*given)), None), inputs)
-    found = pull.last(cotangents)
-    return [packet("zeros_like")(t) if g is None else g for g, t in zip(found, inputs, strict=True)]
-
-
 def _forget(written: list[Any], starts: list[Any]) -> None:
     """Drop the history, which ends with this transform, of tensors written to inside it."""
     for reference in written:
