@@ -8,8 +8,6 @@ from adjoint import ops
 from adjoint.batching.common import Batch, padded, whole
 from adjoint.checks import matmul as products
 from adjoint.core.errors import ShapeError
-from adjoint.core.promotion import result_type
-from adjoint.core.shapes import Spec
 
 Tensor = Any
 
@@ -137,19 +135,6 @@ def _of_three(batch: Batch, a: Tensor, b: Tensor) -> Tensor:
 def _full(batch: Batch, result: Tensor, rank: int) -> Tensor:
     """Expand a result that all samples share: with β = 0, `self` alone may be batched."""
     return result if result.ndim > rank else whole(batch, result, False)
-
-
-def addr(batch: Batch, self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any, alpha: Any) -> Tensor:
-    """β C + α u vᵀ, with type promotion as outside."""
-    _need(batch, 1, 1, first=1)
-    result = vec1.unsqueeze(-1) * (vec2.unsqueeze(-2) if batch.has[2] else vec2)
-    if alpha != 1:
-        result = result * alpha
-    if beta != 0:
-        term = padded(self, batch.has[0], batch.ndims[0], 2)
-        result = result + (term if beta == 1 else term * beta)
-    seen = [Spec((1,) * n, x.dtype) for x, n in zip((self, vec1, vec2), batch.ndims)]
-    return _full(batch, result.to(result_type(*seen)), 2)
 
 
 def linear(batch: Batch, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

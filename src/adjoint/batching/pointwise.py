@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint import ops
 from adjoint.batching.common import Batch, padded
 from adjoint.core.shapes import Spec
 
@@ -46,16 +45,3 @@ def _alike(batch: Batch, values: tuple[Any, ...]) -> bool:
         elif n != ndim or value.dtype is not dtype:
             return False
     return True
-
-
-def is_true_everywhere(batch: Batch, self: Tensor) -> Tensor:
-    return ops.all.dims(_rows(self), (1,))
-
-
-def is_true_anywhere(batch: Batch, self: Tensor) -> Tensor:
-    return ops.any.dims(_rows(self), (1,))
-
-
-def _rows(self: Tensor) -> Tensor:
-    """One row per sample; a sample of one element has a row of one."""
-    return self.unsqueeze(1) if self.ndim == 1 else self.flatten(1)

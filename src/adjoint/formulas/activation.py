@@ -9,7 +9,6 @@ from adjoint.core.activations import CUBE, RATE
 
 Tensor = Any
 STRAIGHT = 800.0  # beyond it silu and mish are
-LOG_HALF = -0.6931471805599453
 FLAT = 40.0  # beyond it gelu is straight
 
 

@@ -20,13 +20,6 @@ from adjoint.kernels import from_c
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# ∫₀^∞ f(s) ds by the trapezoidal rule in t, s = exp(t - e⁻ᵗ): nodes s and weights. All digits
-# for an f that is analytic and varies on the scale of 1.
-STEP = 0.1
-HALF_LINE = tuple(
-    (math.exp(t - math.exp(-t)), STEP * (1 + math.exp(-t)) * math.exp(t - math.exp(-t)))
-    for t in (k * STEP for k in range(-40, 56))
-)
 BLOCK = 8192  # elements
 SPLITTER = 134217729.0  # 2**27 + 1: Dekker's splitting of a float64 into two halves
 

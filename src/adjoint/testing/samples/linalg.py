@@ -19,10 +19,6 @@ from adjoint.testing.samples import Sample, sampler
 Samples = Iterator[Sample]
 
 
-def _mH(a: Any) -> Any:
-    return np.conj(np.swapaxes(a, -1, -2))
-
-
 # ---- Cholesky and systems ---------------------------------------------------------------------
 
 
