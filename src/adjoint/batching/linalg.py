@@ -64,6 +64,15 @@ def pinv(batch: Batch, self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> T
     return batch.op.call([whole(batch, self, batch.has[0]), *limits, hermitian])
 
 
+def pinv_tangent(batch: Batch, self: Tensor, tangent: Tensor, atol: Any, rtol: Any) -> Tensor:
+    """As `pinv`, along a direction."""
+    limits = _limits(batch, batch.ndims[0], 2, atol, rtol)
+    rank = max(batch.ndims[:2])
+    a = padded(whole(batch, self, batch.has[0]), True, batch.ndims[0], rank)
+    e = padded(whole(batch, tangent, batch.has[1]), True, batch.ndims[1], rank)
+    return batch.op.call([a, e, *limits])
+
+
 def lstsq(batch: Batch, self: Tensor, b: Tensor, rcond: float) -> Any:
     """As `broadcast`; rank and singular values belong to A alone."""
     solution, rank, values = broadcast(batch, self, b, rcond)
