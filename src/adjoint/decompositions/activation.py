@@ -297,13 +297,6 @@ def softmax_backward_data(
     return (weighted - output * weighted.sum((dim,), True)).to(input_dtype)
 
 
-def log_softmax_backward_data(
-    grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any
-) -> Tensor:
-    """ḡ - exp(result) Σ ḡ."""
-    return (grad_output - output.exp() * grad_output.sum((dim,), True)).to(input_dtype)
-
-
 def softmax_gradient(grad: Tensor, result: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """s (ḡ - Σ s ḡ); an s of 0 has no gradient, whatever ḡ is there."""
     nothing = result == 0

@@ -113,10 +113,6 @@ def _line(index: Tensor, dim: int, ndim: int) -> Tensor:
     return index.reshape((-1,) + (1,) * (ndim - dim - 1))
 
 
-def index_select_backward(grad: Tensor, self_sizes: Shape, dim: int, index: Tensor) -> Tensor:
-    return grad.new_zeros(self_sizes).index_add(dim, index, grad)
-
-
 def _put_along(self: Tensor, dim: int, index: Tensor, values: Tensor, accumulate: bool) -> Tensor:
     """Writes along one dimension; scatters, unlike index_put, refuse negative indices."""
     if self.ndim == 0:
@@ -163,10 +159,6 @@ def index_reduce(
 
 
 # ---- gather and scatter -----------------------------------------------------------------------
-
-
-def gather_backward(grad: Tensor, sizes: Shape, dim: int, index: Tensor) -> Tensor:
-    return grad.new_zeros(sizes).scatter_add(dim, index, grad)
 
 
 def scatter_with_reduce(self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str) -> Tensor:
@@ -227,10 +219,6 @@ def _wrapped(index: Tensor, size: int) -> Tensor:
 # ---- lists of indices -------------------------------------------------------------------------
 
 
-def index_backward(grad: Tensor, sizes: Shape, indices: Indices) -> Tensor:
-    return grad.new_zeros(sizes).index_put(indices, grad, True)
-
-
 def index_winners(indices: Indices, sizes: Shape) -> Tensor:
     """Each element writes its number; it has won where its number is still there."""
     lay = indexing.layout("index_put", tuple(sizes), indices)
@@ -265,10 +253,6 @@ def _clamped(self: Tensor, indices: Indices) -> list[Tensor | None]:
     ]
 
 
-def take(self: Tensor, index: Tensor) -> Tensor:
-    return self.reshape(-1).index([index])
-
-
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool) -> Tensor:
     flat = self.reshape(-1).index_put([index.reshape(-1)], source.reshape(-1), accumulate)
     return flat.reshape(self.shape)
@@ -287,19 +271,3 @@ def select_scatter(self: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 def _along(dim: int, ndim: int, line: Tensor) -> Tensor:
     return line.reshape((-1,) + (1,) * (ndim - dim - 1))
-
-
-def select_backward(grad_output: Tensor, input_sizes: Shape, dim: int, index: int) -> Tensor:
-    return grad_output.new_zeros(input_sizes).select_scatter(grad_output, dim, index)
-
-
-def slice_backward(
-    grad_output: Tensor, input_sizes: Shape, dim: int, start: int, end: int, step: int
-) -> Tensor:
-    return grad_output.new_zeros(input_sizes).slice_scatter(grad_output, dim, start, end, step)
-
-
-def diagonal_backward(
-    grad_output: Tensor, input_sizes: Shape, offset: int, dim1: int, dim2: int
-) -> Tensor:
-    return grad_output.new_zeros(input_sizes).diagonal_scatter(grad_output, offset, dim1, dim2)

@@ -19,11 +19,6 @@ def gaussian_derivative(self: Any, n: int, a: float) -> Any:
     return now
 
 
-def erf_beside(self: Any, bell: Any) -> Any:
-    """erf(x): the bell says nothing that x does not."""
-    return self.erf()
-
-
 def expit_slope(self: Any) -> Any:
     """e/(1 + e)², e = exp(-|x|)."""
     small = ops.where(self > 0, -self, self).exp()

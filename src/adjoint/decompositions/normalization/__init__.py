@@ -5,15 +5,12 @@
 
 from adjoint.decompositions.normalization.batches import (
     batch_norm,
-    batch_norm_backward,
     batch_norm_functional,
     batch_normalized,
     batch_normalized_backward,
     instance_norm,
     native_batch_norm,
     native_batch_norm_backward,
-    no_stats,
-    no_training,
     no_update,
     with_reserve,
     with_update,
@@ -34,6 +31,5 @@ from adjoint.decompositions.normalization.layers import (
     native_layer_norm,
     native_layer_norm_backward,
     rms_norm_backward,
-    rms_norm_input_backward,
     standardized,
 )

@@ -207,31 +207,6 @@ def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Te
     return scaled(input, *affine).to(input.dtype)
 
 
-def no_stats(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Without running statistics."""
-    return native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
-
-
-def no_training(
-    input: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor,
-    running_var: Tensor,
-    momentum: float,
-    eps: float,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalise by the running statistics."""
-    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
-
-
 def _reserve() -> Tensor:
     """What other machines keep for the backward: nothing here."""
     return ops.zeros((0,), dtype=dtypes.uint8)
@@ -334,28 +309,6 @@ def native_batch_norm_backward(
     if output_mask[2]:
         of_bias = total(grad, dims).to((input if weight is None else weight).dtype)
     return of_input, of_weight, of_bias
-
-
-def batch_norm_backward(
-    grad_out: Tensor,
-    input: Tensor,
-    weight: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    save_mean: Tensor | None,
-    save_var: Tensor | None,
-    update: bool,
-    eps: float,
-    output_mask: Sequence[bool],
-    reserve: Tensor,
-) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """The gradients of batch normalisation; `save_var` is 1/σ, as `_batch_norm_with_update` gives
-    it.
-    """
-    return native_batch_norm_backward(
-        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps,
-        output_mask,
-    )  # fmt: skip
 
 
 def instance_norm(

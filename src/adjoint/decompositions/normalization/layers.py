@@ -128,13 +128,6 @@ def fused_rms_norm_backward(
     return of_input if output_mask[0] else None, of_weight
 
 
-def rms_norm_input_backward(
-    grad_out: Tensor, input: Tensor, normalized_shape: Shape, rstd: Tensor, weight: Tensor | None
-) -> Tensor:
-    """rstd (h - x̂ mean(h x̂)) with h = ḡ · weight and x̂ = x · rstd."""
-    return _rms_norm_backward(grad_out, input, normalized_shape, rstd, weight)[0]
-
-
 def rms_norm_backward(
     grad_out: Tensor, input: Tensor, normalized_shape: Shape, rstd: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor]:

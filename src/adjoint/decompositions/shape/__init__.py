@@ -57,7 +57,6 @@ from adjoint.decompositions.shape.rearrange import (
     meshgrid,
     mH,
     movedim,
-    movedim_int,
     mT,
     repeat,
     repeat_interleave,

@@ -81,11 +81,6 @@ def movedim(self: Tensor, source: Shape, destination: Shape) -> Tensor:
     return self.permute(layout.moved("movedim", source, destination, self.ndim))
 
 
-def movedim_int(self: Tensor, source: int, destination: int) -> Tensor:
-    """Move one dimension."""
-    return movedim(self, (source,), (destination,))
-
-
 def broadcast_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:
     """Expand all to the shape that they broadcast to."""
     shape = broadcast("broadcast_tensors", *(tuple(x.shape) for x in tensors))
