@@ -55,10 +55,9 @@ def one_dimension(make: Make) -> Samples:
     yield Sample(make(5, 2).t(), name="transposed")
 
 
-@sampler("fft_rfft", "fft_ihfft")
+@sampler("fft_rfft", "fft_ihfft", real=True)
 def one_real_dimension(make: Make) -> Samples:
-    if not make.is_complex:
-        yield from one_dimension(make)
+    yield from one_dimension(make)
 
 
 def _sizes(make: Make) -> Samples:
@@ -83,10 +82,9 @@ def several_dimensions(make: Make) -> Samples:
     yield from _sizes(make)
 
 
-@sampler("fft_rfft2", "fft_rfftn", "fft_ihfft2", "fft_ihfftn")
+@sampler("fft_rfft2", "fft_rfftn", "fft_ihfft2", "fft_ihfftn", real=True)
 def several_real_dimensions(make: Make) -> Samples:
-    if not make.is_complex:
-        yield from _sizes(make)
+    yield from _sizes(make)
 
 
 @sampler("fft_fftshift", reference=lambda self, dim=None: np.fft.fftshift(self, dim))

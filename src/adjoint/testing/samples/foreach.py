@@ -19,10 +19,11 @@ def _names(*operators: str) -> list[str]:
     ]
 
 
-@sampler(*_names("maximum.Scalar", "minimum.Scalar", "clamp_max.Scalar", "clamp_min.Scalar"))
+@sampler(
+    *_names("maximum.Scalar", "minimum.Scalar", "clamp_max.Scalar", "clamp_min.Scalar"), real=True
+)
 def ties(make: Make) -> Samples:
-    if not make.is_complex:
-        yield Sample([make.like([1.0, 0.5, 2.0])], 1.0, kink=True, name="tie")
+    yield Sample([make.like([1.0, 0.5, 2.0])], 1.0, kink=True, name="tie")
 
 
 @sampler(*_names("add.List", "sub.List", "mul.List", "div.List", "copy"))

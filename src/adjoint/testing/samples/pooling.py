@@ -45,8 +45,6 @@ def ties(make: Make, *shape: int) -> ad.Tensor:
 
 def maxima(dims: int) -> Any:
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         shape = PLAIN[dims]
         for name, options in WINDOWS.items():
             yield Sample(make.distinct(*shape), *lists(options, dims), name=name)
@@ -65,8 +63,6 @@ def backwards_of_maxima(dims: int) -> Any:
     pool = getattr(ad.ops, f"max_pool{dims}d_with_indices")
 
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         for name, short in WINDOWS.items():
             full = (*short, *((), 0, 1, False)[len(short) - 1 :])
             options = lists(full, dims)
@@ -88,9 +84,9 @@ def backwards_without_indices(make: Make) -> Samples:
 
 
 for _dims in (1, 2, 3):
-    sampler(f"max_pool{_dims}d", f"max_pool{_dims}d_with_indices")(maxima(_dims))
+    sampler(f"max_pool{_dims}d", f"max_pool{_dims}d_with_indices", real=True)(maxima(_dims))
 for _dims in (2, 3):
-    sampler(f"max_pool{_dims}d_with_indices_backward")(backwards_of_maxima(_dims))
+    sampler(f"max_pool{_dims}d_with_indices_backward", real=True)(backwards_of_maxima(_dims))
 
 
 # --- averages ------------------------------------------------------------------------------------
@@ -107,8 +103,6 @@ AVERAGES: dict[str, tuple[Any, ...]] = {
 
 def averages(dims: int) -> Any:
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         shape = PLAIN[dims]
         for name, options in AVERAGES.items():
             yield Sample(make(*shape), *lists(options, dims), name=name)
@@ -127,8 +121,6 @@ def backwards_of_averages(dims: int) -> Any:
     pool = getattr(ad.ops, f"avg_pool{dims}d")
 
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         for name, short in (*AVERAGES.items(), ("divisor", (2, 1, 0, False, True, 3))):
             full = (*short, *((), 0, False, True, None)[len(short) - 1 :])
             options = lists(full[:3], dims) + full[3:]
@@ -139,9 +131,9 @@ def backwards_of_averages(dims: int) -> Any:
 
 
 for _dims in (1, 2, 3):
-    sampler(f"avg_pool{_dims}d")(averages(_dims))
+    sampler(f"avg_pool{_dims}d", real=True)(averages(_dims))
 for _dims in (2, 3):
-    sampler(f"avg_pool{_dims}d_backward")(backwards_of_averages(_dims))
+    sampler(f"avg_pool{_dims}d_backward", real=True)(backwards_of_averages(_dims))
 
 
 # --- windows that share a dimension out ----------------------------------------------------------
@@ -155,8 +147,6 @@ OUTPUTS = {
 
 def adapted(dims: int, *, averages: bool) -> Any:
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         shape = PLAIN[dims]
         values = make if averages else make.distinct
         for name, sizes in OUTPUTS[dims].items():
@@ -175,8 +165,6 @@ def adapted(dims: int, *, averages: bool) -> Any:
 
 def backwards_of_adapted(dims: int) -> Any:
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         for name, sizes in OUTPUTS[dims].items():
             yield Sample(make(*PLAIN[dims][:2], *sizes), make(*PLAIN[dims]), name=name)
 
@@ -187,8 +175,6 @@ def backwards_of_adapted_maxima(dims: int) -> Any:
     pool = getattr(ad.ops, f"adaptive_max_pool{dims}d")
 
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         for name, sizes in OUTPUTS[dims].items():
             x = make.distinct(*PLAIN[dims])
             values, indices = pool(x.detach(), sizes)
@@ -198,12 +184,12 @@ def backwards_of_adapted_maxima(dims: int) -> Any:
 
 
 for _dims in (1, 2, 3):
-    sampler(f"adaptive_avg_pool{_dims}d")(adapted(_dims, averages=True))
-    sampler(f"adaptive_max_pool{_dims}d")(adapted(_dims, averages=False))
+    sampler(f"adaptive_avg_pool{_dims}d", real=True)(adapted(_dims, averages=True))
+    sampler(f"adaptive_max_pool{_dims}d", real=True)(adapted(_dims, averages=False))
 for _dims in (2, 3):
-    sampler(f"_adaptive_avg_pool{_dims}d")(adapted(_dims, averages=True))
-    sampler(f"_adaptive_avg_pool{_dims}d_backward")(backwards_of_adapted(_dims))
-    sampler(f"adaptive_max_pool{_dims}d_backward")(backwards_of_adapted_maxima(_dims))
+    sampler(f"_adaptive_avg_pool{_dims}d", real=True)(adapted(_dims, averages=True))
+    sampler(f"_adaptive_avg_pool{_dims}d_backward", real=True)(backwards_of_adapted(_dims))
+    sampler(f"adaptive_max_pool{_dims}d_backward", real=True)(backwards_of_adapted_maxima(_dims))
 
 
 # --- windows at random, and back -----------------------------------------------------------------
@@ -216,8 +202,6 @@ def randoms(make: Make, *shape: int) -> ad.Tensor:
 
 def at_random(dims: int) -> Any:
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         batch, channels, *sizes = PLAIN[dims]
         kernels, out = (2,) * dims, tuple(s - 1 - s // 4 for s in sizes)
         x = make.distinct(*PLAIN[dims])
@@ -235,8 +219,6 @@ def backwards_at_random(dims: int) -> Any:
     pool = getattr(ad.ops, f"fractional_max_pool{dims}d")
 
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         x = make.distinct(*PLAIN[dims])
         kernels, out = (2,) * dims, tuple(s - 1 for s in PLAIN[dims][2:])
         values, indices = pool(x.detach(), kernels, out, randoms(make, *PLAIN[dims][:2], dims))
@@ -249,8 +231,6 @@ def unpooled(dims: int) -> Any:
     rest = () if dims == 2 else ((2,) * 3, (0,) * 3)
 
     def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
         out = (4,) * dims
         shape = (2, 2, *(2,) * dims)
         apart = ad.from_numpy(
@@ -268,6 +248,6 @@ def unpooled(dims: int) -> Any:
 
 
 for _dims in (2, 3):
-    sampler(f"fractional_max_pool{_dims}d")(at_random(_dims))
-    sampler(f"fractional_max_pool{_dims}d_backward")(backwards_at_random(_dims))
-    sampler(f"max_unpool{_dims}d")(unpooled(_dims))
+    sampler(f"fractional_max_pool{_dims}d", real=True)(at_random(_dims))
+    sampler(f"fractional_max_pool{_dims}d_backward", real=True)(backwards_at_random(_dims))
+    sampler(f"max_unpool{_dims}d", real=True)(unpooled(_dims))

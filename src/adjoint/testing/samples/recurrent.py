@@ -196,22 +196,19 @@ def single_cells(make: Make, parts: int) -> Samples:
     yield Sample(make(0, 3), make(0, 2), *cell(make, parts), name="no sequences")
 
 
-@sampler("gru_cell")
+@sampler("gru_cell", real=True)
 def gru_cells(make: Make) -> Samples:
-    if not make.is_complex:
-        yield from single_cells(make, 3)
+    yield from single_cells(make, 3)
 
 
-@sampler("rnn_tanh_cell")
+@sampler("rnn_tanh_cell", real=True)
 def tanh_cells(make: Make) -> Samples:
-    if not make.is_complex:
-        yield from single_cells(make, 1)
+    yield from single_cells(make, 1)
 
 
-@sampler("rnn_relu_cell")
+@sampler("rnn_relu_cell", real=True)
 def relu_cells(make: Make) -> Samples:
-    if not make.is_complex:
-        yield from single_cells(make, 1)
+    yield from single_cells(make, 1)
 
 
 # --- stacks --------------------------------------------------------------------------------------

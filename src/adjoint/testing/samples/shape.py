@@ -517,25 +517,22 @@ def complex_numbers(make: Any) -> Samples:
         yield Sample(make(0, 2), name="empty")
 
 
-@sampler("view_as_complex", "view_as_complex_copy")
+@sampler("view_as_complex", "view_as_complex_copy", real=True)
 def pairs(make: Any) -> Samples:
-    if not make.is_complex:
-        yield Sample(make(3, 2), name="plain")
-        yield Sample(make(3, 4, 2).transpose(0, 1), name="transposed")
-        yield Sample(make(2), name="to 0-d")
-        yield Sample(make(0, 2), name="empty")
+    yield Sample(make(3, 2), name="plain")
+    yield Sample(make(3, 4, 2).transpose(0, 1), name="transposed")
+    yield Sample(make(2), name="to 0-d")
+    yield Sample(make(0, 2), name="empty")
 
 
-@sampler("complex", "polar")
+@sampler("complex", "polar", real=True)
 def real_pairs(make: Any) -> Samples:
-    if not make.is_complex:
-        yield Sample(make(2, 3), make(2, 3), name="plain")
-        yield Sample(make(3, 1), make(2, 1, 2), name="broadcast")
-        yield Sample(make(3, 2).t(), make(), name="0-d imag")
-        yield Sample(make(0, 2), make(2), name="empty")
+    yield Sample(make(2, 3), make(2, 3), name="plain")
+    yield Sample(make(3, 1), make(2, 1, 2), name="broadcast")
+    yield Sample(make(3, 2).t(), make(), name="0-d imag")
+    yield Sample(make(0, 2), make(2), name="empty")
 
 
-@sampler("polar")
+@sampler("polar", real=True)
 def at_the_origin(make: Any) -> Samples:
-    if not make.is_complex:
-        yield Sample(make.like([0.0, 1.0]), make(2), name="abs of 0")
+    yield Sample(make.like([0.0, 1.0]), make(2), name="abs of 0")

@@ -43,11 +43,10 @@ def orders(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([2.0, 1.0, 2.0, 1.0]), 0, True, kink=True, name="ties descending")
 
 
-@sampler("sort", "argsort")
+@sampler("sort", "argsort", real=True)
 def orders_with_nan(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make.like([1.0, NAN, -INFINITY, NAN, 0.0]), kink=True, name="nan")
-        yield Sample(make.like([1.0, NAN, INFINITY, NAN]), 0, True, kink=True, name="nan first")
+    yield Sample(make.like([1.0, NAN, -INFINITY, NAN, 0.0]), kink=True, name="nan")
+    yield Sample(make.like([1.0, NAN, INFINITY, NAN]), 0, True, kink=True, name="nan first")
 
 
 @sampler(
@@ -129,10 +128,9 @@ def medians(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([2.0, 1.0, 2.0, 2.0]), kink=True, name="ties")
 
 
-@sampler("median", "nanmedian")
+@sampler("median", "nanmedian", real=True)
 def medians_of_nan(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make.like([2.0, NAN, 1.0, NAN, 3.0]), kink=True, name="nan")
+    yield Sample(make.like([2.0, NAN, 1.0, NAN, 3.0]), kink=True, name="nan")
 
 
 @sampler("_median", real=True)
@@ -183,10 +181,9 @@ def quantiles_of_a_number(make: Make) -> Iterator[Sample]:
     yield Sample(make.distinct(3, 4), 0.7, 1, interpolation="lower", name="lower")
 
 
-@sampler("_within", reference=lambda self, low, high, what: self)
+@sampler("_within", reference=lambda self, low, high, what: self, real=True)
 def probabilities(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make.probability(3), 0, 1, "q", name="vector")
+    yield Sample(make.probability(3), 0, 1, "q", name="vector")
 
 
 # distinct values ---------------------------------------------------------------------------------
@@ -251,24 +248,21 @@ def searches(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([]), make(2), name="empty")
 
 
-@sampler("searchsorted.Scalar")
+@sampler("searchsorted.Scalar", real=True)
 def searches_for_a_number(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(_ladder(make, 5), 0.3, name="left")
-        yield Sample(make.like([1.0, 2.0, 2.0, 3.0]), 2, right=True, name="right")
+    yield Sample(_ladder(make, 5), 0.3, name="left")
+    yield Sample(make.like([1.0, 2.0, 2.0, 3.0]), 2, right=True, name="right")
 
 
-@sampler("bucketize.Tensor")
+@sampler("bucketize.Tensor", real=True)
 def buckets(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make(2, 3), _ladder(make, 5), name="matrix")
-        yield Sample(make.like([1.0, 2.0]), make.like([1.0, 2.0]), right=True, name="ties")
+    yield Sample(make(2, 3), _ladder(make, 5), name="matrix")
+    yield Sample(make.like([1.0, 2.0]), make.like([1.0, 2.0]), right=True, name="ties")
 
 
-@sampler("bucketize.Scalar")
+@sampler("bucketize.Scalar", real=True)
 def buckets_of_a_number(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(0.3, _ladder(make, 5), name="number")
+    yield Sample(0.3, _ladder(make, 5), name="number")
 
 
 @sampler(
@@ -294,43 +288,42 @@ def member(make: Make) -> Iterator[Sample]:
     yield Sample(2.0, make.like([1.0, 2.0]), invert=True, name="inverted")
 
 
-@sampler("histc", reference=lambda self, bins, low, high: np.histogram(self, bins, (low, high))[0])
+@sampler(
+    "histc",
+    reference=lambda self, bins, low, high: np.histogram(self, bins, (low, high))[0],
+    real=True,
+)
 def histograms(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make(3, 4), 5, -1.03, 1.02, name="matrix")
-        yield Sample(make.like([0.0, 1.0, 4.0, 9.0]), 4, 0, 4, name="edges")
+    yield Sample(make(3, 4), 5, -1.03, 1.02, name="matrix")
+    yield Sample(make.like([0.0, 1.0, 4.0, 9.0]), 4, 0, 4, name="edges")
 
 
-@sampler("histc")
+@sampler("histc", real=True)
 def histograms_of_a_range(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make(7), 3, name="range of the elements")
-        yield Sample(make.like([2.0, 2.0]), 4, name="one value")
-        yield Sample(make(), 2, name="scalar")
+    yield Sample(make(7), 3, name="range of the elements")
+    yield Sample(make.like([2.0, 2.0]), 4, name="one value")
+    yield Sample(make(), 2, name="scalar")
 
 
-@sampler("_histc")
+@sampler("_histc", real=True)
 def histograms_of_rows(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make(3, 4), 5, -1.0, 1.0, name="rows")
-        yield Sample(make(2, 3, 4), 2, 0, 0, name="range of each row")
+    yield Sample(make(3, 4), 5, -1.0, 1.0, name="rows")
+    yield Sample(make(2, 3, 4), 2, 0, 0, name="range of each row")
 
 
-@sampler("histogram.bins_tensor")
+@sampler("histogram.bins_tensor", real=True)
 def weighed_histograms(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        edges = _ladder(make, 4).detach()
-        yield Sample(make.distinct(5), edges, weight=make(5), name="weights")
-        yield Sample(
-            make.distinct(5).detach(), edges, weight=make.positive(5), density=True, name="density"
-        )
+    edges = _ladder(make, 4).detach()
+    yield Sample(make.distinct(5), edges, weight=make(5), name="weights")
+    yield Sample(
+        make.distinct(5).detach(), edges, weight=make.positive(5), density=True, name="density"
+    )
 
 
-@sampler("histogram.bin_ct")
+@sampler("histogram.bin_ct", real=True)
 def histograms_of_parts(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make.distinct(5), 3, range=(-2.0, 2.0), weight=make(5), name="range")
-        yield Sample(make.distinct(5).detach(), 4, weight=make(5), name="range of the elements")
+    yield Sample(make.distinct(5), 3, range=(-2.0, 2.0), weight=make(5), name="range")
+    yield Sample(make.distinct(5).detach(), 4, weight=make(5), name="range of the elements")
 
 
 @sampler(
@@ -342,23 +335,20 @@ def counts(make: Make) -> Iterator[Sample]:
     yield Sample(make.index(2, 3), make(3), 5, name="at least")
 
 
-@sampler("histogramdd")
+@sampler("histogramdd", real=True)
 def cells(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        points = make.distinct(5, 2).detach()
-        yield Sample(points, (2, 3), weight=make(5), name="parts")
-        yield Sample(points, (2, 3), (-2.0, 2.0, -1.0, 1.0), make(5), name="range")
-        yield Sample(points, (1, 3), None, make.positive(5), True, name="density")
+    points = make.distinct(5, 2).detach()
+    yield Sample(points, (2, 3), weight=make(5), name="parts")
+    yield Sample(points, (2, 3), (-2.0, 2.0, -1.0, 1.0), make(5), name="range")
+    yield Sample(points, (1, 3), None, make.positive(5), True, name="density")
 
 
-@sampler("histogramdd.int_bins")
+@sampler("histogramdd.int_bins", real=True)
 def cells_alike(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make.distinct(5, 2).detach(), 3, weight=make(5), name="parts")
+    yield Sample(make.distinct(5, 2).detach(), 3, weight=make(5), name="parts")
 
 
-@sampler("histogramdd.TensorList_bins")
+@sampler("histogramdd.TensorList_bins", real=True)
 def cells_between_edges(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        edges = [_ladder(make, 4).detach(), _ladder(make, 3).detach()]
-        yield Sample(make.distinct(5, 2).detach(), edges, weight=make(5), name="edges")
+    edges = [_ladder(make, 4).detach(), _ladder(make, 3).detach()]
+    yield Sample(make.distinct(5, 2).detach(), edges, weight=make(5), name="edges")

@@ -57,11 +57,10 @@ def bessel_functions(make: Make) -> Iterator[Sample]:
         yield Sample(make.uniform(0.5, 6.0, 4), make.like([0.5, 1.0, 2.3, 7.9]), kind, name=kind)
 
 
-@sampler("_scipy")
+@sampler("_scipy", real=True)
 def functions_by_name(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make.unit(4), "erfi", name="of one")
-        yield Sample(make.positive(4), "sici", 1, name="its second result")
+    yield Sample(make.unit(4), "erfi", name="of one")
+    yield Sample(make.positive(4), "sici", 1, name="its second result")
 
 
 @sampler("_analytic_derivative", real=True)
@@ -84,24 +83,21 @@ def students(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([-3.0, 0.0, 0.2, 0.7, 2.0]), df, name="middle and tails")
 
 
-@sampler("_scipy.two")
+@sampler("_scipy.two", real=True)
 def functions_of_two(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make.unit(4), make.unit(2, 1), "owens_t", name="broadcast")
+    yield Sample(make.unit(4), make.unit(2, 1), "owens_t", name="broadcast")
 
 
-@sampler("_scipy.three")
+@sampler("_scipy.three", real=True)
 def functions_of_three(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        a, b = (make.uniform(0.5, 2.0, 4) for _ in range(2))
-        yield Sample(a, b, make.uniform(0.2, 0.8, 4), "betaincinv", name="inverse")
+    a, b = (make.uniform(0.5, 2.0, 4) for _ in range(2))
+    yield Sample(a, b, make.uniform(0.2, 0.8, 4), "betaincinv", name="inverse")
 
 
-@sampler("_scipy.four")
+@sampler("_scipy.four", real=True)
 def functions_of_four(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        shapes = [_degrees(1, 2, 3), _degrees(2, 1, 1), _degrees(3, 4, 2)]
-        yield Sample(*shapes, make.unit(3), "hyp2f1", name="whole shapes")
+    shapes = [_degrees(1, 2, 3), _degrees(2, 1, 1), _degrees(3, 4, 2)]
+    yield Sample(*shapes, make.unit(3), "hyp2f1", name="whole shapes")
 
 
 @sampler("_gaussian_derivative", real=True)
@@ -171,16 +167,14 @@ def incomplete(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([0.5, 3.0, 20.0]), make.like([4.0, 3.5, 12.0]), name="regimes")
 
 
-@sampler("special_betaln", "special_beta")
+@sampler("special_betaln", "special_beta", real=True)
 def betas(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make.like([0.3, 40.0, 9.0]), make.like([1.2, 0.7, 9.0]), name="regimes")
+    yield Sample(make.like([0.3, 40.0, 9.0]), make.like([1.2, 0.7, 9.0]), name="regimes")
 
 
-@sampler("_polygamma_difference")
+@sampler("_polygamma_difference", real=True)
 def differences(make: Make) -> Iterator[Sample]:
-    if not make.is_complex:
-        yield Sample(make.like([0.3, 40.0, 9.0]), make.like([1.2, 0.7, 9.0]), 1, name="regimes")
+    yield Sample(make.like([0.3, 40.0, 9.0]), make.like([1.2, 0.7, 9.0]), 1, name="regimes")
 
 
 def _regimes(make: Make) -> tuple[ad.Tensor, ad.Tensor, ad.Tensor]:
