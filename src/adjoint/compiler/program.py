@@ -74,14 +74,12 @@ class Code:
             report(stage, seconds[stage])
 
         source = self._source(graph, took, opened, symbols)
-        named = [s for s in self.segments if not isinstance(s, Callback)]
-        named += ["entry"] * self.has_entry
-        loaded = dict(zip(named, build.load_all([(source, n) for n in named]), strict=True))
         self.functions: list[Any] = [
-            s if isinstance(s, Callback) else loaded[s] for s in self.segments
+            s if isinstance(s, Callback) else build.load(source, s) for s in self.segments
         ]
-        self.entry_function = loaded.get("entry")
-        if self.entry_function is not None:
+        self.entry_function: Any = None
+        if self.has_entry:
+            self.entry_function = build.load(source, "entry")
             self.entry_function.restype = ctypes.c_int
         took("compile C")
         self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
