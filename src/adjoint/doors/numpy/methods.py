@@ -8,7 +8,7 @@ that NumPy's method does not have, such as `dim`, asks for the method of tensors
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import wraps
+from functools import cache, wraps
 from inspect import Parameter, signature
 from typing import Any
 
@@ -64,7 +64,7 @@ def _repeats(self: Any, other: Any) -> bool:
 
 
 def _binary(method: str, name: str, *, reflected: bool) -> Callable[..., Any]:
-    of = _ufunc(name).of
+    ufunc = _ufunc(name)
 
     def operator(self: Any, other: Any) -> Any:
         tensor, kind = self.value, type(other)
@@ -80,7 +80,7 @@ def _binary(method: str, name: str, *, reflected: bool) -> Callable[..., Any]:
             operand = _operand(other)
             if operand is NotImplemented or (name == "multiply" and _repeats(self, other)):
                 return NotImplemented
-            found = of([operand, tensor] if reflected else [tensor, operand])
+            found = ufunc().of([operand, tensor] if reflected else [tensor, operand])
         return _result(found, self, other)
 
     return operator
@@ -106,17 +106,17 @@ def _inplace(name: str) -> Callable[..., Any]:
         operand = _operand(other)
         if operand is NotImplemented:
             return NotImplemented
-        found = ufunc.of([self.value, operand])
+        found = ufunc().of([self.value, operand])
         if found.dtype is not self.dtype:
             if not np.can_cast(found.dtype.np, self.dtype.np, "same_kind"):
                 raise DtypeError(
-                    f"{ufunc.__name__}: the result is {found.dtype.name}, which NumPy does not "
+                    f"{ufunc().__name__}: the result is {found.dtype.name}, which NumPy does not "
                     f"write to an array of {self.dtype.name}; write x = x + y for x += y"
                 )
             found = found.to(self.dtype)
         if found.shape != self.shape:
             raise ShapeError(
-                f"{ufunc.__name__}: the result has shape {show(found.shape)}, and the array that "
+                f"{ufunc().__name__}: the result has shape {show(found.shape)}, and the array that "
                 f"is written to {show(self.shape)}; write x = x + y for x += y"
             )
         _result(found, self, other)
@@ -127,12 +127,13 @@ def _inplace(name: str) -> Callable[..., Any]:
 
 
 def _unary(name: str) -> Callable[..., Any]:
-    of = _ufunc(name).of
-    return lambda self: _result(of([self.value]), self)
+    ufunc = _ufunc(name)
+    return lambda self: _result(ufunc().of([self.value]), self)
 
 
-def _ufunc(name: str) -> Ufunc[Any]:
-    return reading.function("", name)
+def _ufunc(name: str) -> Callable[[], Ufunc[Any]]:
+    """Give a function of NumPy's when it is first asked for: making all of them takes a while."""
+    return cache(lambda: reading.function("", name))
 
 
 # ---- methods ------------------------------------------------------------------------------------
