@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import contiguous
 from adjoint.calls.function import Function
 from adjoint.calls.methods import as_tensor, tensor_of
 from adjoint.compiler import entry, notebook
@@ -27,7 +28,6 @@ from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError, InplaceError
 from adjoint.core.source_lines import warn
 from adjoint.core.state import changed, current, dtype_blocks, inference_modes, seeing
-from adjoint.core.storage import in_order
 from adjoint.graph import interpret, mutated_arguments
 from adjoint.graph.argument_tensors import ArrayTensor, NumberTensor, array_tensor, number_tensor
 from adjoint.graph.differentiate import Gradient, differentiate
@@ -154,7 +154,7 @@ class Compiled(Wrapper[P, R]):
         if not keywords and simple and not seen:
             self._enter(program, structure.children[0], outputs, tensors)
         try:
-            results = program.run([in_order(t.value) for t in given])
+            results = program.run([contiguous(t.value) for t in given])
         except DegenerateError:  # repeated eigenvalues: the eager derivative handles them
             results = None
         if results is None:  # an index is out of range: the eager operators raise
@@ -597,7 +597,7 @@ class _CompiledPair:
             key, marks, tensors, structure = self.request
             request = (key, (marks, absent), tensors, structure)
             program = self.programs[absent] = self.owner._pair_program(graph, request, part)
-        arrays = program.run([in_order(t.value) for t in inputs])
+        arrays = program.run([contiguous(t.value) for t in inputs])
         if arrays is None:  # an index is out of range: the eager operators raise
             return interpret.run_flat(graph, inputs), True
         return [None if a is None else make(a) for a in arrays], False

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels.element_loops import ElementLoop
-from adjoint.core.dtypes import OF
+from adjoint.core.c_types import C_TYPES
+from adjoint.core.dtypes import NAMES, OF
 from adjoint.core.records import record
 from adjoint.elements import language
-from adjoint.elements.c_types import C_TYPES, COMPLEX, literal
-from adjoint.elements.large import COMPUTED, loop_of
+from adjoint.elements.c_numbers import COMPLEX, literal
+from adjoint.elements.large import loop_of
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 
@@ -116,7 +117,7 @@ def _has_text(node: ast.expr, given: Mapping[str, Any]) -> bool:
     dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
     dtype = next((d for d in dtypes.values() if d in _INEXACT), "float32")
     try:
-        return bool(_TermWriter(given, dtypes, COMPUTED.get(dtype, dtype)).term(node).text)
+        return bool(_TermWriter(given, dtypes, NAMES[dtype].wide.name).term(node).text)
     except _NoText:
         return False
 
@@ -129,7 +130,7 @@ def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
         return None
     dtype = computed.pop()
     try:
-        term = _TermWriter(given, dtypes, COMPUTED.get(dtype, dtype)).term(tree)
+        term = _TermWriter(given, dtypes, NAMES[dtype].wide.name).term(tree)
     except _NoText:
         return None
     if term.kind != "number" or _PLAIN.fullmatch(term.text):  # a copy of an operand gains nothing
