@@ -20,6 +20,7 @@ from adjoint.c_kernels.element_loops import LARGE, ElementLoop, kind_of
 from adjoint.core.c_types import C_TYPES, COMPUTED
 from adjoint.core.dtypes import HALVES, NAMES, OF
 from adjoint.core.promotion import NUMBERS, element
+from adjoint.core.remembering import Bounded
 from adjoint.elements import functions, language
 from adjoint.elements.c_numbers import suffix as suffix_of
 from adjoint.table.rows import Row
@@ -88,7 +89,8 @@ class Large:
         self.names = row.schema.names
         promoted = row.promoted_tensors or tuple(a.name for a in row.schema.tensors)
         self.promoted = frozenset(promoted)  # operands with the common dtype
-        self.known: dict[Any, tuple[ElementLoop, list[Any]] | None] = {}  # by dtypes, arguments
+        # by dtypes and arguments
+        self.known: Bounded[Any, tuple[ElementLoop, list[Any]] | None] = Bounded(_MOST_CALLS)
         self.loops: dict[tuple[str, ...], dict[str, ElementLoop]] = {}  # by dtypes, then by text
 
     def __call__(self, *values: Any, out: Array | None = None) -> Array | None:
@@ -103,8 +105,6 @@ class Large:
         try:
             found = self.known[key]
         except KeyError:
-            if len(self.known) >= _MOST_CALLS:
-                self.known.clear()
             plain = [v.item() if isinstance(v, np.generic) else v for v in values]
             found = self.known[key] = self._find(arrays, plain)
         except TypeError:  # an unhashable argument: a list

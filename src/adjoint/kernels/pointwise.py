@@ -20,8 +20,11 @@ from adjoint.c_kernels.conversions import astype
 from adjoint.core import dtypes
 from adjoint.core.choosing import limited
 from adjoint.core.errors import DtypeError, ValueRangeError
+from adjoint.core.lazy import Lazy
 from adjoint.core.powers import falling_power
 from adjoint.core.promotion import NUMBERS, check_integer, element, fit_number
+
+special = Lazy("scipy.special")
 
 Array = np.ndarray[Any, Any]
 Scalar = bool | int | float | complex
@@ -338,8 +341,6 @@ def log1p(self: Array) -> Array:
     """log(1 + self); NumPy's complex loop loses small arguments, SciPy's does not."""
     if self.dtype.kind != "c":
         return np.log1p(self)
-    from scipy import special
-
     return special.log1p(self)
 
 

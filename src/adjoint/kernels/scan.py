@@ -16,10 +16,13 @@ from adjoint.c_kernels.copies import copied
 from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, REDUCED, DType
+from adjoint.core.lazy import Lazy
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.reduction import products
 from adjoint.kernels.reduction.common import NATIVE
+
+linalg = Lazy("scipy.linalg")
 
 Array = np.ndarray[Any, Any]
 
@@ -219,9 +222,7 @@ def _across_rows(a: Array, b: Array) -> Array:
 
 
 def _along_rows(a: Array, b: Array) -> Array:
-    from scipy.linalg import get_blas_funcs
-
-    (solve,) = get_blas_funcs(("tbsv",), dtype=b.dtype)
+    (solve,) = linalg.get_blas_funcs(("tbsv",), dtype=b.dtype)
     bands = np.ones((2, b.shape[1]), b.dtype, order="F")
     result = np.empty(b.shape, b.dtype)
     for row, (weights, right) in enumerate(zip(a, b, strict=True)):
