@@ -19,6 +19,7 @@ from adjoint.core.dtypes import DEFAULT, REDUCED, DType
 from adjoint.core.lazy import Lazy
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.reduction import products
 from adjoint.kernels.reduction.common import NATIVE
 
@@ -106,7 +107,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
     axis = wrap_dim("logcumsumexp", dim, self.ndim)
     x = self
     if self.dtype.char not in "dfDF":
-        x = self.astype(np.float32 if self.dtype in REDUCED else DEFAULT.dtype.np)
+        x = self.astype(DEFAULT.dtype.np)
     if x.ndim == 0:
         result = copied(x)
     elif x.dtype.kind == "c":
@@ -116,7 +117,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
         if result is None:
             with np.errstate(all="ignore"):
                 result = np.logaddexp.accumulate(x, axis=axis)
-    return cast(result, dtypes.of(self.dtype)) if self.dtype in REDUCED else result
+    return result
 
 
 def _complex_logcumsumexp(x: Array, axis: int) -> Array:
@@ -191,7 +192,7 @@ def linear_recurrence(a: Array, b: Array, dim: int, reverse: bool) -> Array:
     whole-array steps, along one row as a triangular solve with two bands.
     """
     dtype = b.dtype
-    wide = np.dtype(np.float32) if dtype in REDUCED else dtype
+    kind = wide_dtype(dtype)
     a, b = np.broadcast_arrays(a, b)
     if b.ndim == 0 or b.size == 0:
         return b.copy()
@@ -200,9 +201,9 @@ def linear_recurrence(a: Array, b: Array, dim: int, reverse: bool) -> Array:
     if reverse:
         steps, weights = steps[..., ::-1], weights[..., ::-1]
     length = steps.shape[-1]
-    flat_b = steps.reshape(-1, length).astype(wide, copy=False)
-    flat_a = weights.reshape(-1, length).astype(wide, copy=False)
-    solve = _along_rows if len(flat_b) < length and wide.char in "fdFD" else _across_rows
+    flat_b = steps.reshape(-1, length).astype(kind, copy=False)
+    flat_a = weights.reshape(-1, length).astype(kind, copy=False)
+    solve = _along_rows if len(flat_b) < length and kind.char in "fdFD" else _across_rows
     result = solve(flat_a, flat_b).reshape(steps.shape)
     if reverse:
         result = result[..., ::-1]

@@ -66,11 +66,6 @@ def wide(array: Array) -> Array:
     return copied(array)
 
 
-def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that sums of `dtype` are accumulated in."""
-    return np.dtype(np.float32) if dtype in dtypes.REDUCED else dtype
-
-
 def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
     """Return `array` rounded to `dtype`, itself if it has it already."""
     return array if array.dtype == dtype else array.astype(dtype)

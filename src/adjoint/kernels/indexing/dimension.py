@@ -21,13 +21,13 @@ from adjoint.checks.indexing import (
 )
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.indexing.accumulate import (
     add_rows,
     fit,
     in_bounds,
     narrowed,
     wide,
-    wide_dtype,
     wrapped,
 )
 

@@ -17,13 +17,13 @@ from adjoint.checks.indexing import check_gather, check_reduce, check_scatter, s
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError
 from adjoint.core.shapes import row_major, wrap_dim
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.indexing.accumulate import (
     fit,
     in_bounds,
     last_of_each,
     narrowed,
     wide,
-    wide_dtype,
 )
 
 Array = np.ndarray[Any, Any]

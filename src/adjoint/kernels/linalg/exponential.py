@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from adjoint.core import dtypes
 from adjoint.core.lazy import Lazy
+from adjoint.kernels.halves import widen
 from adjoint.kernels.linalg.common import Array, square
 
 linalg = Lazy("scipy.linalg")
@@ -29,7 +29,7 @@ _SURE = 2.0  # up to this norm SciPy's exponential is as good; for larger ones i
 
 def matrix_exp(self: Array) -> Array:
     """Σ Aᵏ/k!."""
-    wide = self.astype(np.float32) if self.dtype in dtypes.REDUCED else self
+    wide = widen(self)
     square("linalg_matrix_exp(A)", wide)
     if not self.size:
         return self.copy()

@@ -15,6 +15,7 @@ from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.lazy import Lazy
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import broadcast
+from adjoint.kernels.halves import widen
 from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
 from adjoint.kernels.reduction.common import require_inexact
@@ -218,7 +219,7 @@ def _to_others(x: Array, first: int, last: int, p: float) -> Array:
     if dtypes.of(x.dtype) in (dtypes.float32, dtypes.float64):
         return _distances(a, b, p)
     gaps = np.abs(a[:, None] - b)
-    wide = gaps.astype(np.float32) if gaps.dtype in dtypes.REDUCED else gaps
+    wide = widen(gaps)
     norms = np.linalg.norm(wide, p, -1)
     return np.where(np.isnan(wide).any(-1), np.nan, norms) if p == 0 else norms
 

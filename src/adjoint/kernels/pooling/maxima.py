@@ -20,9 +20,9 @@ from adjoint.c_kernels import pooling as native
 from adjoint.checks import pooling as rules
 from adjoint.core import dtypes
 from adjoint.core.shapes import row_major
+from adjoint.kernels.halves import wide_dtype, widen
 from adjoint.kernels.images import room_like
-from adjoint.kernels.indexing.accumulate import in_bounds, narrowed, wide_dtype
-from adjoint.kernels.pointwise import widen
+from adjoint.kernels.indexing.accumulate import in_bounds, narrowed
 from adjoint.kernels.pooling.windows import PoolingWindows, adaptive, combined, regular
 
 Array = np.ndarray[Any, Any]
