@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
+from adjoint.c_kernels.copies import contiguous
 from adjoint.checks.convolution import Geometry
 
 Array = np.ndarray[Any, Any]
@@ -35,7 +36,7 @@ def convolve(
     if run is None:
         return False
     large = loading.aligned(large)
-    _call(run, sizes, large, small, large, _dense(weight), _dense(bias), small)
+    _call(run, sizes, large, small, large, *_contiguous(weight, bias), small)
     return True
 
 
@@ -45,7 +46,7 @@ def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, lar
     if run is None:
         return False
     small = loading.aligned(small)
-    _call(run, sizes, large, small, small, _dense(weight), _dense(bias), large)
+    _call(run, sizes, large, small, small, *_contiguous(weight, bias), large)
     return True
 
 
@@ -59,11 +60,8 @@ def correlate(large: Array, small: Array, sizes: Geometry, weight: Array) -> boo
     return True
 
 
-def _dense(array: Array | None) -> Array | None:
-    """The array, or a copy whose elements lie one after the other."""
-    if array is None or (array.flags.c_contiguous and array.flags.aligned):
-        return array
-    return np.array(array, order="C")
+def _contiguous(weight: Array, bias: Array | None) -> tuple[Array, Array | None]:
+    return contiguous(weight), None if bias is None else contiguous(bias)
 
 
 def _call(run: Any, sizes: Geometry, large: Array, small: Array, *arrays: Array | None) -> None:

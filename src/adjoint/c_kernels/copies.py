@@ -68,13 +68,24 @@ def copied(array: Array, order: Any = "C") -> Array:
     return result
 
 
-def dense(array: Array) -> Array:
-    """The array, or a copy in C order of a large one: two passes by all cores are quicker than one
-    by NumPy.
+def is_contiguous(array: Array) -> bool:
+    """Whether native code can read an array: row by row, at addresses that fit its dtype."""
+    return array.flags.c_contiguous and array.flags.aligned
+
+
+def contiguous(array: Array) -> Array:
+    """The array as native code reads it, which is a copy if it lies otherwise.
+
+    >>> odd = np.zeros(9, np.uint8)[1:].view(np.float64)
+    >>> contiguous(odd) is odd, contiguous(odd).flags.aligned, contiguous(odd).shape
+    (False, True, (1,))
     """
-    if array.nbytes < LARGE or array.flags.c_contiguous:
-        return array
-    return copied(array)
+    return array if is_contiguous(array) else copied(array)
+
+
+def contiguous_if_large(array: Array) -> Array:
+    """As `contiguous`, of an array that is large: a small one is NumPy's."""
+    return array if array.nbytes < LARGE or array.flags.c_contiguous else copied(array)
 
 
 def zeros(shape: Shape, dtype: Any) -> Array:
@@ -178,7 +189,7 @@ def _grid(
 def triangle(x: Array, diagonal: int, *, right: bool) -> Array | None:
     """The part right of a diagonal, with the diagonal, or else left of it; 0 elsewhere."""
     run = _function("triangle", x.dtype) if x.nbytes >= LARGE else None
-    if run is None or not (x.flags.c_contiguous and x.flags.aligned):
+    if run is None or not is_contiguous(x):
         return None
     rows, columns = x.shape[-2:]
     result = np.empty(x.shape, x.dtype)

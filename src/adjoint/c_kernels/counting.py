@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
+from adjoint.core.c_types import KINDS
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 15  # numbers from which a call of native code pays
-_KINDS = {"f": "float", "d": "double", "l": "long", "i": "int"}
 
 
 def even(into: Array, start: float, end: float, step: float, half: int) -> bool:
@@ -36,5 +36,5 @@ def whole(into: Array, start: int, step: int) -> bool:
 
 
 def _function(name: str, into: Array) -> Any:
-    kind = _KINDS.get(into.dtype.char) if into.size >= LARGE else None
+    kind = KINDS.get(into.dtype) if into.size >= LARGE else None
     return None if kind is None else loading.ready_for("counting", name, kind)

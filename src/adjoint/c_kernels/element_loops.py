@@ -9,7 +9,6 @@ do not depend on the number of threads.
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
@@ -20,8 +19,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from adjoint.c_kernels import loading
 from adjoint.core import dtypes
+from adjoint.core.c_types import C_TYPES, COMPUTED, HALF_FUNCTIONS, HALF_TYPES
 from adjoint.core.records import record
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.core.threads import TEAM
 from adjoint.toolchain import background, build
 
@@ -30,24 +30,8 @@ Lie = tuple[Shape, Shape, int]  # shape, strides, bytes of an element
 
 LARGE = 1 << 14  # elements from which a call of native code pays
 _MOST = 4  # most dimensions left after merging
-# by dtype: the C type in memory, and the C type of an element in an expression
-STORED = {
-    "bool": ("unsigned char", "unsigned char"),
-    "uint8": ("unsigned char", "unsigned char"),
-    "int8": ("signed char", "signed char"),
-    "int16": ("short", "short"),
-    "int32": ("int", "int"),
-    "int64": ("long long", "long long"),
-    "float16": ("unsigned short", "float"),
-    "bfloat16": ("unsigned short", "float"),
-    "float32": ("float", "float"),
-    "float64": ("double", "double"),
-    "complex64": ("float _Complex", "float _Complex"),
-    "complex128": ("double _Complex", "double _Complex"),
-}
 # by kind of type: the struct letters of a number among the arguments, and its C type
 _NUMBERS = {"real": ("d", "double"), "whole": ("q", "long long"), "complex": ("2d", "double")}
-_REDUCED = ("float16", "bfloat16")
 
 
 class ElementLoop:
@@ -74,7 +58,7 @@ class ElementLoop:
         self.is_exact = is_exact
         self.dtype = dtypes.NAMES[result].np
         computed = next((d for d in operands.values() if d != "bool"), result)
-        self.c_type = STORED[computed][1]  # the type of the computation
+        self.c_type = COMPUTED[computed]  # the type of the computation
         self.kind = kind_of(self.c_type)
         letters = _NUMBERS[self.kind][0] * len(numbers)
         # addresses of array objects, then numbers: one block of bytes is the cheapest argument
@@ -135,7 +119,7 @@ class Loops:
     def __init__(self, text: str, *names: str, function: str = "") -> None:
         self.kinds: dict[str, ElementLoop] = {}
         for kind, suffix in (("float32", "f"), ("float64", "")):
-            c, name = STORED[kind][0], function + suffix
+            c, name = C_TYPES[kind], function + suffix
             declared = f"#pragma omp declare simd notinbranch\nextern {c} {name}({c});\n"
             self.kinds[kind] = ElementLoop(
                 text.replace("@", suffix), dict.fromkeys(names, kind), (), kind,
@@ -220,7 +204,7 @@ def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:
     """The strides that NumPy gives to a result of these operands."""
     nothing = np.empty(1, np.uint8)
     if 0 in shape or not shape:
-        return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+        return row_major(shape)
     operands = [as_strided(nothing, own, strides) for own, strides, _ in lies]
     flags: Any = [["readonly"]] * len(lies) + [["writeonly", "allocate"]]
     return np.nditer([*operands, None], op_flags=flags).operands[-1].strides
@@ -236,47 +220,20 @@ def _reordered(lie: Lie, order: Shape) -> tuple[Shape, Shape]:
 
 # -- text -----------------------------------------------------------------------------------------
 
-_HALVES = """
-static inline float from_float16(unsigned short h) {
-  const unsigned size = (unsigned)(h & 0x7fff) << 13, sign = (unsigned)(h & 0x8000) << 16;
-  float f; unsigned u = size; __builtin_memcpy(&f, &u, 4);
-  f *= 0x1p112f; __builtin_memcpy(&u, &f, 4);
-  u = size >= 0x0f800000u ? size | 0x7f800000u : u;
-  u |= sign; __builtin_memcpy(&f, &u, 4);
-  return f;
-}
-static inline unsigned short to_float16(float f) {
-  unsigned u; __builtin_memcpy(&u, &f, 4);
-  const unsigned sign = (u & 0x80000000u) >> 16, size = u & 0x7fffffffu;
-  float small; __builtin_memcpy(&small, &size, 4);
-  small += 0.5f; unsigned low; __builtin_memcpy(&low, &small, 4); /* rounded to 2^-24 */
-  const unsigned normal = (size + 0xc8000fffu + ((size >> 13) & 1)) >> 13;
-  const unsigned value = size < 0x38800000u ? low - 0x3f000000u : normal;
-  const unsigned large = size > 0x7f800000u ? 0x7e00u | ((size >> 13) & 0x3ffu) : 0x7c00u;
-  return (unsigned short)(sign | (size >= 0x47800000u ? large : value));
-}
-static inline float from_bfloat16(unsigned short h) {
-  const unsigned u = (unsigned)h << 16; float f; __builtin_memcpy(&f, &u, 4);
-  return f;
-}
-static inline unsigned short to_bfloat16(float f) {
-  unsigned u; __builtin_memcpy(&u, &f, 4);
-  const unsigned rounded = (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
-  return (unsigned short)(f != f ? (u >> 16) | 0x40u : rounded);
-}
+_ROWS_OF_HALVES = """
 typedef short eight_halves __attribute__((vector_size(16), aligned(2), may_alias));
 typedef float eight_floats __attribute__((vector_size(32), aligned(4), may_alias));
 typedef short more_halves __attribute__((vector_size(32), aligned(2), may_alias));
 typedef float more_floats __attribute__((vector_size(64), aligned(4), may_alias));
-static void row_from_float16(long n, const unsigned short *from, float *to) {
+static void row_from_float16(long n, const half_bits *from, float *to) {
   long i = 0;
 #ifdef __F16C__
   for (; i + 8 <= n; i += 8)
     *(eight_floats *)(to + i) = __builtin_ia32_vcvtph2ps256(*(const eight_halves *)(from + i));
 #endif
-  for (; i < n; i++) to[i] = from_float16(from[i]);
+  for (; i < n; i++) to[i] = ad_from_half_bits(from[i]);
 }
-static void row_to_float16(long n, const float *from, unsigned short *to) {
+static void row_to_float16(long n, const float *from, half_bits *to) {
   long i = 0;
 #ifdef __AVX512F__
   const more_halves none = {0};
@@ -288,13 +245,13 @@ static void row_to_float16(long n, const float *from, unsigned short *to) {
   for (; i + 8 <= n; i += 8)
     *(eight_halves *)(to + i) = __builtin_ia32_vcvtps2ph256(*(const eight_floats *)(from + i), 0);
 #endif
-  for (; i < n; i++) to[i] = to_float16(from[i]);
+  for (; i < n; i++) to[i] = ad_to_half_bits(from[i]);
 }
-static void row_from_bfloat16(long n, const unsigned short *from, float *to) {
-  for (long i = 0; i < n; i++) to[i] = from_bfloat16(from[i]);
+static void row_from_bfloat16(long n, const bfloat_bits *from, float *to) {
+  for (long i = 0; i < n; i++) to[i] = ad_from_bfloat_bits(from[i]);
 }
-static void row_to_bfloat16(long n, const float *from, unsigned short *to) {
-  for (long i = 0; i < n; i++) to[i] = to_bfloat16(from[i]);
+static void row_to_bfloat16(long n, const float *from, bfloat_bits *to) {
+  for (long i = 0; i < n; i++) to[i] = ad_to_bfloat_bits(from[i]);
 }
 """
 # An operand as a contiguous row: itself, or a packed copy.
@@ -382,11 +339,11 @@ int elements(const long *z, void *const *objects) {{
       const long h = rows - r < across ? rows - r : across, w = end - c;
 #define PLACE(k) (o3 * s[4 * k] + o2 * s[4 * k + 1] + r * s[4 * k + 2] + c * s[4 * k + 3])
       {s} *to = p_out + PLACE({last});
-      const int dense = {direct} && s[{inner}] == 1 && (h == 1 || s[{inner} - 1] == w);
-      {c} *made = dense ? ({c} *)to : room_out;
+      const int straight = {direct} && s[{inner}] == 1 && (h == 1 || s[{inner} - 1] == w);
+      {c} *made = straight ? ({c} *)to : room_out;
       const {c} *row = room_out;
 {computed}
-      if (!dense) unpack(row, h, w, s[{inner} - 1], s[{inner}], to);
+      if (!straight) unpack(row, h, w, s[{inner} - 1], s[{inner}], to);
     }}
   }}
   return 0;
@@ -397,10 +354,12 @@ int elements(const long *z, void *const *objects) {{
 def _source(loop: ElementLoop) -> str:
     used = {n: dtype for n, dtype in loop.operands.items() if f"{{{n}}}" in loop.expression}
     parts = [f"{TEAM}\n"]
-    parts += [_HALVES] if {"float16", "bfloat16"} & {*used.values(), loop.result} else []
+    if any(C_TYPES[d] != COMPUTED[d] for d in (*used.values(), loop.result)):
+        parts += [HALF_TYPES, *(f"static inline {text}\n" for text in HALF_FUNCTIONS.values())]
+        parts.append(_ROWS_OF_HALVES)
     parts.append(loop.declarations)
     parts += [_pack(dtype) for dtype in dict.fromkeys(used.values())]
-    s, c = STORED[loop.result]
+    s, c = C_TYPES[loop.result], COMPUTED[loop.result]
     row = f"row_to_{loop.result}(columns, room, to)" if s != c else _COPY.format("room")
     parts.append(_UNPACK.format(c=c, s=s, store=_converter("to", loop.result), store_row=row))
     parts += [_compute(loop, used, way) for way in _ways(used)]
@@ -411,13 +370,12 @@ _COPY = "for (long i = 0; i < columns; i++) to[i] = {}[i]"
 
 
 def _converter(which: str, dtype: str) -> str:
-    s, c = STORED[dtype]
-    return f"{which}_{dtype}" if s != c else ""
+    return f"ad_{which}_{C_TYPES[dtype]}" if C_TYPES[dtype] != COMPUTED[dtype] else ""
 
 
 def _ways(used: dict[str, str]) -> list[tuple[str, ...]]:
     """The operands that may be constant within a block: none, or one of the first few."""
-    plain = len(used) in (2, 3) and all(s == c for s, c in (STORED[d] for d in used.values()))
+    plain = len(used) in (2, 3) and all(C_TYPES[d] == COMPUTED[d] for d in used.values())
     return [(), *((n,) for n in used if plain)]
 
 
@@ -429,17 +387,17 @@ def _compute(loop: ElementLoop, used: dict[str, str], way: tuple[str, ...]) -> s
         for k, n in enumerate(loop.numbers)
         if f"{{{n}}}" in loop.expression
     ]
-    constants += [f"  const {STORED[used[n]][1]} v_{n} = a_{n}[0];\n" for n in way]
+    constants += [f"  const {COMPUTED[used[n]]} v_{n} = a_{n}[0];\n" for n in way]
     loads = "".join(
-        f"    const {STORED[d][1]} v_{n} = a_{n}[i];\n" for n, d in used.items() if n not in way
+        f"    const {COMPUTED[d]} v_{n} = a_{n}[i];\n" for n, d in used.items() if n not in way
     )
     quick, rare = (text.format_map(names) for text in loop.common)
     return _COMPUTE.format(
         common=_COMMON.format(rare=rare, expression=quick, loads=loads) if quick else "",
         loads=loads,
-        way="".join(f"_{n}" for n in way), c=STORED[loop.result][1], number=number,
+        way="".join(f"_{n}" for n in way), c=COMPUTED[loop.result], number=number,
         constants="".join(constants),
-        parameters="".join(f", const {STORED[d][1]} *a_{n}" for n, d in used.items()),
+        parameters="".join(f", const {COMPUTED[d]} *a_{n}" for n, d in used.items()),
         expression=loop.expression.format_map(names),
     )  # fmt: skip
 
@@ -454,14 +412,14 @@ def _number(loop: ElementLoop, place: int) -> str:
 
 
 def _pack(dtype: str) -> str:
-    s, c = STORED[dtype]
+    s, c = C_TYPES[dtype], COMPUTED[dtype]
     row = f"row_from_{dtype}(columns, own, to)" if s != c else _COPY.format("own")
     load = _converter("from", dtype)
     return _PACK.format(dtype=dtype, s=s, c=c, load=load, load_row=row, direct=int(s == c))
 
 
 def _run(loop: ElementLoop, used: dict[str, str]) -> str:
-    s, c = STORED[loop.result]
+    s, c = C_TYPES[loop.result], COMPUTED[loop.result]
     places = {name: k for k, name in enumerate(loop.operands)}
     last = len(places)
     address = f"*(void **)((char *)objects[{{}}] + {build.data_offset()})"
@@ -469,7 +427,7 @@ def _run(loop: ElementLoop, used: dict[str, str]) -> str:
     rooms: list[str] = []
     packed: dict[str, str] = {}  # the C call that packs an operand into a row
     for name, dtype in used.items():
-        stored, own = STORED[dtype]
+        stored, own = C_TYPES[dtype], COMPUTED[dtype]
         k = places[name]
         pointers.append(f"  const {stored} *p_{name} = {address.format(k)};")
         pointers.append(f"  if ((unsigned long)p_{name} % sizeof({stored})) return 1;")
@@ -480,7 +438,7 @@ def _run(loop: ElementLoop, used: dict[str, str]) -> str:
     pointers.append(f"  {s} *p_out = {address.format(last)};")
     pointers.append(f"  if ((unsigned long)p_out % sizeof({s})) return 1;")
     rooms.append(f"    {c} room_out[BLOCK];")
-    direct = s == c and all(stored == own for stored, own in (STORED[d] for d in used.values()))
+    direct = s == c and all(C_TYPES[d] == COMPUTED[d] for d in used.values())
     return _RUN.format(
         s=s, c=c, number=_NUMBERS[loop.kind][1], last=last,
         inner=4 * last + 3, direct=int(s == c), pointers="\n".join(pointers),
@@ -502,12 +460,12 @@ def _straight(used: dict[str, str], places: dict[str, int], way: tuple[str, ...]
 def _converted(loop: ElementLoop, packed: dict[str, str]) -> str:
     """The C text of a block that is only copied or converted: packing or unpacking does it."""
     for name, dtype in loop.operands.items():
-        if loop.expression != f"{{{name}}}" or STORED[dtype][1] != STORED[loop.result][1]:
+        if loop.expression != f"{{{name}}}" or COMPUTED[dtype] != COMPUTED[loop.result]:
             continue
-        if loop.result in _REDUCED:
+        if C_TYPES[loop.result] != COMPUTED[loop.result]:
             return "      row = " + packed[name].format(f"room_{name}")
         return (
-            f"      const {STORED[dtype][1]} *whole = {packed[name].format('made')}"
+            f"      const {COMPUTED[dtype]} *whole = {packed[name].format('made')}"
             "      if (whole != made) __builtin_memcpy(made, whole, h * w * sizeof(*made));"
         )
     return ""
@@ -523,7 +481,7 @@ def _computed(used: dict[str, str], places: dict[str, int], packed: dict[str, st
         lines.append(f"        compute{''.join(f'_{n}' for n in way)}(w, numbers{given}, made);")
         lines.append("      else")
     packing = "".join(
-        f"        const {STORED[d][1]} *a_{n} = {packed[n].format(f'room_{n}')}"
+        f"        const {COMPUTED[d]} *a_{n} = {packed[n].format(f'room_{n}')}"
         for n, d in used.items()
     )
     lines.append(f"      {{\n{packing}        compute(h * w, numbers{operands}, made);\n      }}")

@@ -1,9 +1,9 @@
 """Gathering and scattering of elements and rows, in C (indexing.c).
 
-Arrays are contiguous, and viewed as [outer, size, inner] around the indexed dimension. Elements are
-only moved, except in sums, so any dtype of four or eight bytes is allowed. The functions return
-None (or False) if there is no native code, for small arrays, and if an index is out of range: the
-NumPy kernel then raises the error.
+Arrays are contiguous and seen as [outer, size, inner], around the dimension that is indexed.
+Elements are only moved, but for sums, so any dtype of four or eight bytes will do. None (or False)
+is returned where there is no native code, for small arrays, and where an index is out of range:
+the NumPy kernel then says which.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
+from adjoint.c_kernels.copies import is_contiguous
 from adjoint.core.shapes import Shape
 
 Array = np.ndarray[Any, Any]
@@ -57,7 +58,7 @@ def scatter(target: Array, dim: int, index: Array, values: Array, *, adds: bool)
 def select(x: Array, dim: int, index: Array) -> Array | None:
     """x with the entries `index` of a dimension."""
     kind = MOVED.get(x.itemsize)
-    if kind is None or x.size < LARGE or not (_dense(x) and _dense(index)):
+    if kind is None or x.size < LARGE or not (is_contiguous(x) and is_contiguous(index)):
         return None
     run = loading.ready("indexing", "select", kind)
     if run is None:
@@ -74,17 +75,13 @@ def add_rows(target: Array, index: Array, values: Array) -> bool:
     """
     if target.dtype != values.dtype or values.size < LARGE or target.dtype not in MOVED.values():
         return False
-    if not (_dense(target) and _dense(values) and _dense(index)):
+    if not (is_contiguous(target) and is_contiguous(values) and is_contiguous(index)):
         return False
     run = loading.ready("indexing", "add_rows", target.dtype)
     if run is None:
         return False
     sizes = loading.block([*target.shape, index.size])
     return not loading.call(run, sizes, values, index, target)
-
-
-def _dense(array: Array) -> bool:
-    return array.flags.c_contiguous and array.flags.aligned
 
 
 def _fit(x: Array, dim: int, index: Array) -> bool:
@@ -95,8 +92,8 @@ def _fit(x: Array, dim: int, index: Array) -> bool:
         and index.dtype == np.int64
         and x.shape[:dim] == index.shape[:dim]
         and x.shape[dim + 1 :] == index.shape[dim + 1 :]
-        and _dense(x)
-        and _dense(index)
+        and is_contiguous(x)
+        and is_contiguous(index)
     )
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.shapes import Shape
+from adjoint.core.c_types import REAL_KINDS
+from adjoint.core.shapes import Shape, joined
 from adjoint.core.threads import TEAM
 from adjoint.toolchain import background, build
 
@@ -26,7 +27,6 @@ MOST = 3  # most dimensions of windows, and of batches
 _LINE = 64  # bytes of a line of the cache
 _pointer = ctypes.c_void_p.from_address
 
-_TYPES = {"f": "float", "d": "double"}  # by dtype.char
 _SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
 _INCLUDED = re.compile(r'^#include "(\w+\.c)"\n', re.MULTILINE)
 
@@ -61,7 +61,7 @@ def sources() -> Iterator[str]:
     for path in sorted(glob.glob(os.path.join(os.path.dirname(__file__), "*.c"))):
         name = os.path.basename(path).removesuffix(".c")
         if name != "tiles":  # included by other files
-            yield from (_source(name, kind) for kind in _TYPES.values())
+            yield from (_source(name, kind) for kind in REAL_KINDS.values())
 
 
 _functions: dict[tuple[str, str, str], Any] = {}
@@ -70,7 +70,7 @@ _functions: dict[tuple[str, str, str], Any] = {}
 def _found(
     kernels: str, name: str, dtype: Any, dimensions: int, library: Callable[[str], Any]
 ) -> Any:
-    kind = _TYPES.get(np.dtype(dtype).char)
+    kind = REAL_KINDS.get(np.dtype(dtype))
     if kind is None or dimensions > MOST:
         return None
     return _of_kind(kernels, name, kind, library)
@@ -146,7 +146,7 @@ def call(run: Any, fields: Any, *arguments: Any) -> bool:
     kind, place, given = run.kind, build.data_offset(), []
     for value in arguments:
         if isinstance(value, np.ndarray):
-            if _TYPES.get(value.dtype.char, kind) != kind:
+            if REAL_KINDS.get(value.dtype, kind) != kind:
                 raise TypeError(f"native code for {kind} was called with numbers of {value.dtype}")
             given.append(_pointer(id(value) + place))
         else:
@@ -180,21 +180,15 @@ def merged(
 
     An operand is given by its leading shape, which broadcasts to the batch, and its steps.
     """
+    dims = [d for d, size in enumerate(batch) if size != 1]
+    sizes = [batch[d] for d in dims]
     spread = [_spread(shape, steps, len(batch)) for shape, steps in operands]
-    sizes: list[int] = []
-    found: list[list[int]] = []  # the steps of all operands, dimension by dimension
-    for size, *here in zip(batch, *spread, strict=True):
-        if size == 1:
-            continue
-        if sizes and found[-1] == [s * size for s in here]:
-            sizes[-1] *= size
-            found[-1] = here
-        else:
-            sizes.append(size)
-            found.append(here)
-    if len(sizes) > most:
+    spread = [tuple([steps[d] for d in dims]) for steps in spread]
+    groups = joined(sizes, spread)
+    if len(groups) > most:
         return None
-    return tuple(sizes), [tuple(each[n] for each in found) for n in range(len(operands))]
+    whole = tuple([math.prod([sizes[d] for d in group]) for group in groups])
+    return whole, [tuple([steps[group[-1]] for group in groups]) for steps in spread]
 
 
 def _spread(shape: Shape, steps: Shape, count: int) -> Shape:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
-from adjoint.c_kernels.selection import KINDS
+from adjoint.c_kernels.copies import contiguous
+from adjoint.core.c_types import KINDS
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 12  # elements from which a call of native code pays
@@ -54,13 +55,13 @@ def running_logarithms(x: Array, axis: int) -> Array | None:
 
 
 def _function(name: str, array: Array) -> Any:
-    kind = KINDS.get(array.dtype.char) if array.size >= LARGE else None
+    kind = KINDS.get(array.dtype) if array.size >= LARGE else None
     return None if kind is None else loading.ready_for("ordering", name, kind)
 
 
 def _made(run: Any, sizes: list[int], given: tuple[Array, ...], result: Array) -> Array | None:
     """The result of a function of ordering.c; None if it fails."""
-    whole = [loading.aligned(np.ascontiguousarray(a)) for a in given]
+    whole = [contiguous(a) for a in given]
     operands = (ctypes.c_void_p * len(whole))(*[a.ctypes.data for a in whole])
     results = (ctypes.c_void_p * 1)(result.ctypes.data)
     return None if loading.call(run, loading.block(sizes), operands, results) else result

@@ -251,10 +251,10 @@ static long placed_REAL(const Geometry *g, long i) {
 }
 
 /* Add a row of gradients at their indices; return 1 if one is outside its plane. */
-static int add_row_REAL(const Geometry *g, const REAL *from, const long long *indices, REAL *plane, long size, int dense) {
+static int add_row_REAL(const Geometry *g, const REAL *from, const long long *indices, REAL *plane, long size, int contiguous) {
   long step = g->small_steps[4];
   int outside = 0;
-  if (dense) {
+  if (contiguous) {
     for (long w = 0; w < g->small[2]; w++) {
       long i = indices[w * step];
       if (i < 0 || i >= size) outside = 1;
@@ -274,20 +274,20 @@ static int add_row_REAL(const Geometry *g, const REAL *from, const long long *in
 int back_REAL(const Geometry *g, const REAL *small, const long long *indices, REAL *large) {
   const long *from = g->small_steps, *to = g->large_steps;
   long size = g->large[0] * g->large[1] * g->large[2];
-  int dense = to[4] == 1 && to[3] == g->large[2] && to[2] == g->large[1] * g->large[2], failed = 0;
-  if (g->large[0] == 1) dense = to[4] == 1 && to[3] == g->large[2];
+  int contiguous = to[4] == 1 && to[3] == g->large[2] && to[2] == g->large[1] * g->large[2], failed = 0;
+  if (g->large[0] == 1) contiguous = to[4] == 1 && to[3] == g->large[2];
 #pragma omp parallel for num_threads(TEAM) schedule(static) reduction(| : failed) if (PLANES(g) * size > WORTH)
   for (long n = 0; n < PLANES(g); n++) {
     long image = n / g->groups, channel = n % g->groups;
     long start = image * from[0] + channel * from[1];
     REAL *plane = large + image * to[0] + channel * to[1];
-    if (dense) memset(plane, 0, (size_t)size * sizeof(REAL));
+    if (contiguous) memset(plane, 0, (size_t)size * sizeof(REAL));
     else
       for (long i = 0; i < size; i++) plane[placed_REAL(g, i)] = 0;
     for (long d = 0; d < g->small[0]; d++)
       for (long h = 0; h < g->small[1]; h++) {
         long at = start + d * from[2] + h * from[3];
-        failed |= add_row_REAL(g, small + at, indices + at, plane, size, dense);
+        failed |= add_row_REAL(g, small + at, indices + at, plane, size, contiguous);
       }
   }
   return failed;

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 
 Array = np.ndarray[Any, Any]
 
@@ -77,7 +77,7 @@ def _plan(
         return None  # NumPy raises the error
     if not math.prod(batch):
         return None
-    c_steps = tuple(m * n * math.prod(batch[d + 1 :]) for d in range(len(batch)))
+    c_steps = row_major((*batch, m * n))[:-1]
     a_steps, b_steps = (tuple(s // size for s in strides) for strides in (a_strides, b_strides))
     lead = [(a[:-2], a_steps[:-2]), (b[:-2], b_steps[:-2]), (batch, c_steps)]
     merged = loading.merged(batch, lead)

@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
+from adjoint.c_kernels.copies import contiguous
 
 Array = np.ndarray[Any, Any]
 
 
-def _in_order(array: Array | None) -> Array | None:
-    return None if array is None else loading.aligned(np.ascontiguousarray(array))
-
-
 def _longs(numbers: Array | None) -> Array | None:
     return None if numbers is None else numbers.astype(np.dtype("l"))
+
+
+def _given(*arrays: Array | None) -> list[Array | None]:
+    return [None if a is None else contiguous(a) for a in arrays]
 
 
 def _sizes(cells: tuple[int, ...], reverse: bool) -> Any:
@@ -35,7 +36,7 @@ def lstm(
         return None
     shape = (gates.shape[0], *cx.shape)
     output, cells, workspace = (np.empty(s, gates.dtype) for s in (shape, shape, gates.shape))
-    given = [_in_order(a) for a in (gates, hx, cx, w_hh, _longs(batch_sizes))]
+    given = _given(gates, hx, cx, w_hh, _longs(batch_sizes))
     failed = loading.call(run, _sizes(shape, reverse), *given, output, cells, workspace)
     return None if failed else (output, cells, workspace)
 
@@ -51,6 +52,6 @@ def lstm_back(
     gates_bar, h_bar, c_bar = (
         np.empty(s, cells.dtype) for s in (workspace.shape, cx.shape, cx.shape)
     )
-    given = [_in_order(a) for a in (*grads, cx, w_hh, _longs(batch_sizes), cells, workspace)]
+    given = _given(*grads, cx, w_hh, _longs(batch_sizes), cells, workspace)
     failed = loading.call(run, _sizes(cells.shape, reverse), *given, gates_bar, h_bar, c_bar)
     return None if failed else (gates_bar, h_bar, c_bar)

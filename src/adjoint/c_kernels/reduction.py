@@ -14,6 +14,8 @@ import numpy as np
 
 from adjoint.c_kernels import loading
 from adjoint.c_kernels.conversions import astype
+from adjoint.c_kernels.copies import is_contiguous
+from adjoint.core.c_types import KINDS
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
 
@@ -91,8 +93,9 @@ def run(x: Array, fields: Any, shape: Shape) -> Array | None:
 
 def dot(x: Array, y: Array) -> Array | None:
     """The sum of the products of two vectors; None where BLAS is as good."""
-    dense = x.flags.c_contiguous and y.flags.c_contiguous and x.flags.aligned and y.flags.aligned
-    if x.size < LARGE_DOT or x.dtype != y.dtype or x.shape != y.shape or not dense:
+    if x.size < LARGE_DOT or x.dtype != y.dtype or x.shape != y.shape:
+        return None
+    if not (is_contiguous(x) and is_contiguous(y)):
         return None
     run = loading.ready("reduction", "dot", x.dtype)
     result = np.empty((), x.dtype)
@@ -111,14 +114,12 @@ def sum_of_complex(x: Array) -> Array | None:
     return parts.view(x.dtype)[0:1].reshape(())
 
 
-_WHOLE = {"?": "uchar", "B": "uchar", "b": "schar", "h": "short", "i": "int", "l": "long"}
-
-
 def add_up(x: Array) -> Array | None:
     """Sum integers over the middle one of three dimensions, which is dropped, in 64 bits."""
     before, count, after = x.shape
     size = x.itemsize
-    kind = _WHOLE.get(x.dtype.char) if x.size >= LARGE and x.flags.aligned else None
+    fits = x.dtype.kind in "biu" and x.size >= LARGE and x.flags.aligned
+    kind = KINDS.get(x.dtype) if fits else None
     run = None if kind is None else loading.ready_for("whole", "add_up", kind)
     if run is None or x.strides[1 if after == 1 else 2] != size or x.strides[0] % size:
         return None

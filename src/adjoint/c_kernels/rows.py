@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
-from adjoint.c_kernels.copies import dense
+from adjoint.c_kernels.copies import contiguous_if_large, is_contiguous
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 12  # elements from which a call of native code pays
@@ -25,14 +25,14 @@ def _function(name: str, columns: int, *arrays: Array | None) -> Any:
     if given[0].size < LARGE or not columns:
         return None
     dtype = given[0].dtype
-    if any(a.dtype != dtype or not (a.flags.c_contiguous and a.flags.aligned) for a in given):
+    if any(a.dtype != dtype or not is_contiguous(a) for a in given):
         return None
     return loading.ready("rows", name, dtype)
 
 
 def softmax(x: Array, axis: int, *, logarithm: bool) -> Array | None:
     """exp(xᵢ) / Σ exp(xⱼ) along an axis, or its logarithm."""
-    x = dense(x)
+    x = contiguous_if_large(x)
     run = _function("softmax", x.shape[axis], x) if x.ndim else None
     if run is None:
         return None
@@ -43,8 +43,8 @@ def softmax(x: Array, axis: int, *, logarithm: bool) -> Array | None:
 
 def softmax_back(grad: Array, result: Array, axis: int, x: Array | None = None) -> Array | None:
     """The gradient of softmax in x; given x, the gradient of log_softmax."""
-    grad, result = dense(grad), dense(result)
-    x = None if x is None else dense(x)
+    grad, result = contiguous_if_large(grad), contiguous_if_large(result)
+    x = None if x is None else contiguous_if_large(x)
     fits = result.ndim and grad.shape == result.shape and (x is None or x.shape == result.shape)
     run = _function("softmax_back", result.shape[axis], result, grad, x) if fits else None
     if run is None:
@@ -58,7 +58,7 @@ def layer_norm(
     x: Array, weight: Array | None, bias: Array | None, eps: float, *, centred: bool = True
 ) -> tuple[Array, Array, Array] | None:
     """The normalised rows of a matrix, their means, which are 0 unless `centred`, and 1/σ."""
-    x = dense(x)
+    x = contiguous_if_large(x)
     run = _function("layer", x.shape[1], x, weight, bias)
     if run is None:
         return None
@@ -75,7 +75,7 @@ def layer_norm_back(
     """The gradients of a matrix whose rows were normalised, of weight and of bias; the last two are
     empty unless `affine`. Without `mean`, means are 0.
     """
-    grad, x = dense(grad), dense(x)
+    grad, x = contiguous_if_large(grad), contiguous_if_large(x)
     fits = grad.shape == x.shape and rstd.size == len(x) and (mean is None or mean.size == len(x))
     run = _function("layer_back", x.shape[1], x, grad, weight, mean, rstd) if fits else None
     if run is None:
@@ -91,7 +91,7 @@ def layer_norm_back(
 def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | None:
     """Running sums or products along an axis; sums are in double."""
     turned = x.ndim == 2 and axis in (1, -1) and x.T.flags.c_contiguous and x.size >= LARGE
-    x = x if turned else dense(x)
+    x = x if turned else contiguous_if_large(x)
     run = _function("running", x.shape[axis], x.T if turned else x) if x.size else None
     if run is None:
         return None
@@ -103,7 +103,7 @@ def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | Non
 
 def extremes(x: Array, axis: int, *, least: bool) -> tuple[Array, Array] | None:
     """Running maxima or minima along an axis, and the index of the latest one."""
-    x = dense(x)
+    x = contiguous_if_large(x)
     run = _function("extremes", x.shape[axis], x) if x.size else None
     if run is None:
         return None

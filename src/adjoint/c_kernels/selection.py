@@ -8,27 +8,25 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
-from adjoint.c_kernels.copies import dense
+from adjoint.c_kernels.copies import contiguous_if_large, is_contiguous
+from adjoint.core.c_types import KINDS
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 12  # elements from which a call of native code pays
 _MOST = 128  # largest k
-KINDS = {
-    "f": "float", "d": "double", "l": "long", "i": "int", "h": "short", "b": "schar", "B": "uchar",
-}  # fmt: skip
 
 
 def top(rows: Array, k: int, *, largest: bool) -> Array | None:
     """The indices of the k largest (smallest) elements along the last dimension, in order, equal
     elements by index. None without native code, for small arrays, large k, and NaN.
     """
-    kind = KINDS.get(rows.dtype.char) if rows.size >= LARGE and 0 < k <= _MOST else None
+    kind = KINDS.get(rows.dtype) if rows.size >= LARGE and 0 < k <= _MOST else None
     run = None if kind is None else loading.ready_for("selection", "top", kind)
     length = rows.shape[-1]
     if run is None or k > length:
         return None
-    matrix = dense(rows)
-    if not (matrix.flags.c_contiguous and matrix.flags.aligned):
+    matrix = contiguous_if_large(rows)
+    if not is_contiguous(matrix):
         return None
     places = np.empty((*rows.shape[:-1], k), np.int64)
     fields = loading.block([rows.size // length, length, k, int(largest)])
@@ -40,10 +38,10 @@ def extreme(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array] | None
 
     None without native code, and for small arrays.
     """
-    kind = KINDS.get(x.dtype.char) if x.size >= LARGE and x.shape[axis] < 1 << 31 else None
+    kind = KINDS.get(x.dtype) if x.size >= LARGE and x.shape[axis] < 1 << 31 else None
     run = None if kind is None else loading.ready_for("selection", "extreme", kind)
-    whole = x if run is None else dense(x)
-    if run is None or not (whole.flags.c_contiguous and whole.flags.aligned):
+    whole = x if run is None else contiguous_if_large(x)
+    if run is None or not is_contiguous(whole):
         return None
     before, after = x.shape[:axis], x.shape[axis + 1 :]
     shape = (*before, 1, *after)
@@ -58,9 +56,9 @@ def runs(x: Array) -> Array | None:
 
     None without native code, and for small arrays.
     """
-    kind = KINDS.get(x.dtype.char) if x.size >= LARGE else None
+    kind = KINDS.get(x.dtype) if x.size >= LARGE else None
     run = None if kind is None else loading.ready_for("selection", "runs", kind)
-    if run is None or not (x.flags.c_contiguous and x.flags.aligned):
+    if run is None or not is_contiguous(x):
         return None
     found, count = np.empty(x.shape, x.dtype), np.empty(1, np.int64)
     loading.call(run, loading.block([x.size]), x, found, count)

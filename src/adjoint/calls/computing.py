@@ -282,8 +282,19 @@ class Computing:
                 f"{self.row.where}: {self.op.full_name} has neither kernel nor decompose"
             )
         if self.row.names_kernel:
-            return f"{'_run' if self._widens() else '_kernel'}({', '.join(self._values())})"
+            return f"{self._function()}({', '.join(self._values())})"
         return ast.unparse(binding.kernel_expression(self.row)[0])
+
+    def _function(self) -> str:
+        """The kernel that is a function; for halves the one that gives it float32."""
+        if self._widens():
+            return "_run"
+        if not self.row.computes_wide:
+            return "_kernel"
+        if not self.row.promoted_tensors or self.row.has_wide_numbers:
+            return "_wide_kernel"
+        first = self.row.promoted_tensors[0]  # all are of its dtype
+        return f"(_wide_kernel if _v_{python_name(first)}.dtype in _REDUCED else _kernel)"
 
     def _as_arrays(self) -> list[str]:
         lines: list[str] = []

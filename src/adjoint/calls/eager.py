@@ -162,10 +162,6 @@ def _value(op: Operator, name: str) -> Any:
     return _OF_ARGUMENT[kind](op, found)
 
 
-def _kernel_of(op: Operator) -> Callable[..., Any]:
-    return binding.reference(op.row.kernel, "kernels", op.row, "kernel")
-
-
 def _symbol(op: Operator) -> str:
     return python_name(op.row.schema.symbol)
 
@@ -226,9 +222,11 @@ _OF_OPERATOR: dict[str, Callable[[Operator], Any]] = {
     "_mixed": lambda op: mixed_rule_of(op.row),
     "_promote": lambda op: promotion_of(op.row.texts),
     "_large": lambda op: large.Large(op.row),
-    "_kernel": _kernel_of,
+    "_kernel": lambda op: binding.reference(op.row.kernel, "kernels", op.row, "kernel"),
+    "_wide_kernel": lambda op: binding.kernel_of(op.row),
     "_in_float32": lambda op: partial(
-        binding.reference("pointwise.ufunc_in_float32", "kernels", op.row, "kernel"), _kernel_of(op)
+        binding.reference("pointwise.ufunc_in_float32", "kernels", op.row, "kernel"),
+        binding.kernel_of(op.row),
     ),
     "_decomposition": lambda op: binding.decomposition(op.row),
     "_Results": lambda op: results_class(op.row.name, tuple(r.name for r in op.row.schema.returns)),

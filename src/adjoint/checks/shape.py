@@ -282,12 +282,3 @@ def unflattened(what: str, size: int, sizes: Sequence[int]) -> Shape:
             "dimension; one of them may be -1."
         )
     return tuple(size // known if s == -1 else s for s in sizes)
-
-
-def strides(shape: Shape) -> Shape:
-    """Return the strides, in elements, of a contiguous tensor of `shape`."""
-    result, step = [], 1
-    for size in reversed(shape):
-        result.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(result))

@@ -12,14 +12,15 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
+from adjoint.core.records import record
 from adjoint.table.rows import Row
 
 _ROOT = Path(__file__).parents[3]  # of a checkout: src/adjoint/cli/tests_of.py
 
 
-class Test(NamedTuple):
+@record
+class Test:
     """A test function and the names that its text uses."""
 
     path: Path

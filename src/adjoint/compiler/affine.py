@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from adjoint.core.records import record
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import divided, is_open, surely, with_known
 
 
@@ -82,15 +82,6 @@ def variable(number: int) -> Affine:
 @lru_cache
 def identity(count: int) -> Index:
     return tuple(map(variable, range(count)))
-
-
-def row_major(shape: Shape) -> tuple[int, ...]:
-    """The strides, in elements, of a contiguous array of this shape."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= size
-    return tuple(reversed(strides))
 
 
 def flat(index: Index, strides: Sequence[int]) -> Affine:

@@ -11,15 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from adjoint.compiler.affine import (
-    Affine,
-    Index,
-    broadcast,
-    flat,
-    identity,
-    reshaped,
-    row_major,
-)
+from adjoint.compiler.affine import Affine, Index, broadcast, flat, identity, reshaped
 from adjoint.compiler.definitions import (
     Address,
     Arange,
@@ -39,10 +31,12 @@ from adjoint.compiler.definitions import (
 from adjoint.compiler.loop_programs import Check, Guard, Leaf, Let, Load, Place, Select
 from adjoint.compiler.neighbours import Neighbours
 from adjoint.compiler.plan import FusedLoop, Plan, reduced_dims
+from adjoint.core.c_types import C_TYPES
+from adjoint.core.dtypes import HALVES, named
 from adjoint.core.promotion import element
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.c_types import C_TYPES, HALVES, cast, literal, narrowed, suffix, widened
+from adjoint.elements.c_numbers import cast, literal, narrowed, suffix, widened
 from adjoint.elements.functions import VECTORIZED
 from adjoint.elements.language import FUNCTION
 from adjoint.graph.facts import argument
@@ -310,7 +304,7 @@ class Body:
 
 def _brought(text: str, source: str, compute: str, dtype: str) -> str:
     """An operand cast to the dtype of the computation; rounded to `dtype` if less precise."""
-    text = cast(text, compute, source) if source not in HALVES else text
+    text = cast(text, compute, source) if named(source) not in HALVES else text
     return text if dtype == compute or source == dtype else widened(narrowed(text, dtype), dtype)
 
 

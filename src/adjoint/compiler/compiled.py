@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import contiguous
 from adjoint.calls.function import Function
 from adjoint.calls.methods import as_tensor, tensor_of
 from adjoint.compiler import entry, notebook
@@ -25,9 +26,9 @@ from adjoint.core import pytrees
 from adjoint.core.collecting import uncollected
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError, InplaceError
+from adjoint.core.remembering import Bounded
 from adjoint.core.source_lines import warn
 from adjoint.core.state import changed, current, dtype_blocks, inference_modes, seeing
-from adjoint.core.storage import in_order
 from adjoint.graph import interpret, mutated_arguments
 from adjoint.graph.argument_tensors import ArrayTensor, NumberTensor, array_tensor, number_tensor
 from adjoint.graph.differentiate import Gradient, differentiate
@@ -70,7 +71,7 @@ class Compiled(Wrapper[P, R]):
         self.latest: Stages | None = None
         # the programs for the outside values of now, and those for earlier ones by their key
         self.world = _World(function, dynamic, None)
-        self.worlds: dict[Any, _World] = {}
+        self.worlds: Bounded[Any, _World] = Bounded(_WORLDS)
         self.renewals = 0  # how often programs were made because outside values changed
         self.restless = 0  # how often the function itself changed values that it reads
         # attributes of arguments that the function itself changes, such as a count of calls
@@ -154,7 +155,7 @@ class Compiled(Wrapper[P, R]):
         if not keywords and simple and not seen:
             self._enter(program, structure.children[0], outputs, tensors)
         try:
-            results = program.run([in_order(t.value) for t in given])
+            results = program.run([contiguous(t.value) for t in given])
         except DegenerateError:  # repeated eigenvalues: the eager derivative handles them
             results = None
         if results is None:  # an index is out of range: the eager operators raise
@@ -208,7 +209,7 @@ class Compiled(Wrapper[P, R]):
         if self.world.is_of_now(about):
             return
         self.entry = (None, -1, None)
-        known = [w for w in self.worlds.values() if w.is_of_now(about)]
+        known = [w for w in [*self.worlds.values()] if w.is_of_now(about)]
         if known:
             self.world = known[-1]
             return
@@ -225,10 +226,9 @@ class Compiled(Wrapper[P, R]):
     def _keep(self, world: _World) -> None:
         """Make a world the current one; keep the latest few."""
         self.world = world
-        self.worlds = {k: w for k, w in self.worlds.items() if w is not world}
+        for key in [k for k, w in [*self.worlds.items()] if w is world]:
+            self.worlds.pop(key, None)
         self.worlds[world.outside.reads.key] = world
-        if len(self.worlds) > _WORLDS:
-            del self.worlds[next(iter(self.worlds))]
 
     def _look(self, objects: Sequence[Any]) -> Reads:
         members = self.sees_arrays  # parameters of a compiled module or step are arguments already
@@ -552,7 +552,7 @@ class _World:
     outside: Any  # None before the first call
 
     def __init__(self, function: Any, dynamic: Any, outside: OutsideValues | None) -> None:
-        self.programs: dict[Any, Any] = {}
+        self.programs: Bounded[Any, Any] = Bounded(_PROGRAMS)
         self.pairs: dict[Any, Any] = {}
         self.sizes = None if dynamic is None else learning.DynamicSizes(function, dynamic)
         self.outside = outside
@@ -562,8 +562,6 @@ class _World:
         gone = [k for k in self.programs if any(_is_object(p) and p[1].is_gone() for p in k)]
         for each in gone:
             del self.programs[each]
-        while len(self.programs) >= _PROGRAMS:
-            del self.programs[next(iter(self.programs))]
         self.programs[key] = found
 
     def is_of_now(self, about: tuple[Same, ...]) -> bool:
@@ -597,7 +595,7 @@ class _CompiledPair:
             key, marks, tensors, structure = self.request
             request = (key, (marks, absent), tensors, structure)
             program = self.programs[absent] = self.owner._pair_program(graph, request, part)
-        arrays = program.run([in_order(t.value) for t in inputs])
+        arrays = program.run([contiguous(t.value) for t in inputs])
         if arrays is None:  # an index is out of range: the eager operators raise
             return interpret.run_flat(graph, inputs), True
         return [None if a is None else make(a) for a in arrays], False

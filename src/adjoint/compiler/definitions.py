@@ -31,7 +31,8 @@ from adjoint.compiler.affine import (
 )
 from adjoint.compiler.routines import Routine
 from adjoint.core import dtypes
-from adjoint.core.dtypes import DType
+from adjoint.core.c_types import C_TYPES
+from adjoint.core.dtypes import HALVES, DType
 from adjoint.core.promotion import NUMBERS, fit_number
 from adjoint.core.records import record
 from adjoint.core.remembering import cached_property
@@ -39,7 +40,6 @@ from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.core.storage import imagined
 from adjoint.core.symbolic_sizes import is_for_many, is_open
 from adjoint.elements import language
-from adjoint.elements.c_types import C_TYPES, COMPLEX, HALVES
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.graph.passes.products_onto import is_onto
@@ -287,13 +287,13 @@ _OF_GRIDS = ("nextafter.default", "nan_to_num.default", "view.dtype", "hash_tens
 def depends_on_grid(node: Node) -> bool:
     """Whether the result in half precision differs from the rounded result in float32."""
     values = (*node.inputs(), *node.outputs)
-    return node.name in _OF_GRIDS and any(v.dtype.name in HALVES for v in values)
+    return node.name in _OF_GRIDS and any(v.dtype in HALVES for v in values)
 
 
 def compute_dtype(node: Node) -> DType:
     """The dtype in which a pointwise node computes: float32 for half precision."""
     found = computes_in(node) or node.outputs[0].dtype
-    return dtypes.float32 if found.name in HALVES else found
+    return found.wide
 
 
 def promoted_to(node: Node, value: Any) -> DType:
@@ -304,7 +304,7 @@ def promoted_to(node: Node, value: Any) -> DType:
     """
     dtype = computes_in(node) or compute_dtype(node)
     is_number = not (isinstance(value, Value) and value.shape)
-    if node.op.row.has_wide_numbers and dtype.name in HALVES and is_number:
+    if node.op.row.has_wide_numbers and dtype in HALVES and is_number:
         return dtypes.float32
     return dtype
 
@@ -322,7 +322,7 @@ def _fill(node: Node) -> Fill | None:
 def _count(node: Node) -> Arange | None:
     if (
         node.name != "arange.start_step"
-        or node.output.dtype.name in HALVES
+        or node.output.dtype in HALVES
         or not all(isinstance(argument(node, k), int) for k in ("start", "end", "step"))
     ):
         return None
@@ -379,7 +379,7 @@ def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
 
 def _accumulates(kind: str, source: DType, result: DType) -> bool:
     """Whether an accumulator of the result's dtype takes the elements in without a conversion."""
-    if not {source.name, result.name}.isdisjoint((*COMPLEX, *HALVES)):
+    if not {source, result}.isdisjoint(HALVES) or source.is_complex or result.is_complex:
         return False
     if source is result or kind in ("any", "all"):
         return True
@@ -531,7 +531,7 @@ def _put(node: Node) -> Put | Pieces | None:
         return None
     if address is None or part.dtype is not base.dtype or base.dtype.name == "bool":
         return None
-    if accumulate and base.dtype.name in HALVES:
+    if accumulate and base.dtype in HALVES:
         return None
     if 0 in base.shape:
         return None

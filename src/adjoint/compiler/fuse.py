@@ -19,7 +19,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from adjoint.compiler import routine_calls, routines
-from adjoint.compiler.affine import Affine, Index, flat, identity, refinement, row_major
+from adjoint.compiler.affine import Affine, Index, flat, identity, refinement
 from adjoint.compiler.definitions import (
     CHEAP,
     Arange,
@@ -51,7 +51,7 @@ from adjoint.compiler.plan import (
     intervals,
 )
 from adjoint.compiler.routine_calls import OperandTest
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.elements.language import FUNCTION
 from adjoint.graph import interpret

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler.affine import row_major
 from adjoint.compiler.definitions import Reshape
 from adjoint.compiler.routines import Routine
+from adjoint.core.c_types import C_TYPES, LETTERS
 from adjoint.core.records import record, structure
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Graph, Node, Value
 
@@ -40,8 +40,9 @@ class RoutineCall:
         """The functions that it calls: ("sproduct",) for float32, none for a `join`."""
         if self.ours is not None:
             return self.ours.symbols
-        letter = "s" if self.node.outputs[0].dtype.name == "float32" else "d"
-        return () if self.routine == "join" else (letter + self.routine,)
+        if self.routine == "join":
+            return ()
+        return (LETTERS[C_TYPES[self.node.outputs[0].dtype.name]] + self.routine,)
 
 
 @record

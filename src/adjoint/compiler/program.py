@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import contiguous
 from adjoint.compiler import entry, routine_calls
 from adjoint.compiler.arena import ALIGNMENT, ProgramLayout, arrange, elements, lay_out
 from adjoint.compiler.c import render, tapes
@@ -33,7 +34,6 @@ from adjoint.core.collecting import uncollected
 from adjoint.core.errors import TableError
 from adjoint.core.promotion import fit_number
 from adjoint.core.shapes import Shape, show
-from adjoint.core.storage import in_order
 from adjoint.core.symbolic_sizes import at
 from adjoint.elements import functions
 from adjoint.graph import interpret
@@ -83,7 +83,7 @@ class Code:
             self.entry_function.restype = ctypes.c_int
         took("compile C")
         self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
-        self.kept = {v: in_order(t.array) for v, t in self.constants.items()}
+        self.kept = {v: contiguous(t.array) for v, t in self.constants.items()}
         self.busy = busy = ctypes.c_int(0)  # whether the lock's thread runs a program
         self.lock = threads.lock(lambda: setattr(busy, "value", 0))
         self.arena = np.empty(0, np.uint8)
@@ -231,7 +231,7 @@ class Program:
         found = {}
         for node in dict.fromkeys(self.code.tables.values()):
             results = interpret.evaluate(self._node(node), {})
-            found |= {v: in_order(r.array) for v, r in zip(node.outputs, results, strict=True)}
+            found |= {v: contiguous(r.array) for v, r in zip(node.outputs, results, strict=True)}
         return {value: found[value] for value in self.code.tables}
 
     def _bytes(self, value: Value) -> int:
@@ -322,7 +322,7 @@ class Program:
             results = interpret.evaluate(node, tensors)
         given = [a for a in arrays if a.size] + list(self.kept.values())
         for value, result in zip(node.outputs, results, strict=True):
-            array = in_order(result.array)
+            array = contiguous(result.array)
             if any(np.may_share_memory(array, a) for a in given):
                 array = array.copy()
             _check_type(node, array, value, at(value.shape, self.sizes))

@@ -21,10 +21,9 @@ from adjoint import ops
 from adjoint.calls.methods import as_tensor
 from adjoint.compiler.definitions import depends_on_grid, promoted_to
 from adjoint.core import dtypes
-from adjoint.core.dtypes import finfo
+from adjoint.core.dtypes import HALVES, finfo
 from adjoint.core.promotion import NUMBERS, element
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.c_types import HALVES
 from adjoint.graph.ir import Node, Value
 
 Tensor = Any
@@ -219,7 +218,7 @@ def _compared(node: Node) -> Callable[..., Any] | None:
 
 def of_halves(node: Node) -> Callable[..., Any] | None:
     """The operator on float32 operands; the result is rounded once, as eager kernels do."""
-    halves = [v for v in node.inputs() if v.dtype.name in HALVES]
+    halves = [v for v in node.inputs() if v.dtype in HALVES]
     said = any(isinstance(a, dtypes.DType) for a in node.args)
     if not halves or said or node.op.row.random or depends_on_grid(node):
         return None
@@ -246,7 +245,7 @@ def _rounded(node: Node, given: Any, value: Any) -> Any:
 def _as_float32(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_as_float32(v) for v in value]
-    is_half = getattr(getattr(value, "dtype", None), "name", "") in HALVES
+    is_half = getattr(value, "dtype", None) in HALVES
     return value.to(dtypes.float32) if is_half else value
 
 

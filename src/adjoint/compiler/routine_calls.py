@@ -18,12 +18,12 @@ from adjoint.c_kernels import attention, convolution, loading, pooling, product
 from adjoint.checks import convolution as checks
 from adjoint.checks import pooling as windows
 from adjoint.checks.convolution import Geometry
-from adjoint.compiler.affine import row_major
 from adjoint.compiler.definitions import pooled_dimensions
 from adjoint.compiler.plan import Operand, RoutineCall
 from adjoint.compiler.routines import Routine
+from adjoint.core.c_types import C_TYPES, LETTERS
 from adjoint.core.importing import imported
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import NotOpen, share
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Value
@@ -158,9 +158,8 @@ class CallWriter:
     def __init__(self, call: RoutineCall, pointers: list[str], targets: list[str]) -> None:
         self.call, self.pointers, self.targets = call, pointers, targets
         self.target = targets[0]
-        dtype = call.node.outputs[0].dtype
-        self.letter = "s" if dtype.name == "float32" else "d"
-        self.c_type = "float" if dtype.name == "float32" else "double"
+        self.c_type = C_TYPES[call.node.outputs[0].dtype.name]
+        self.letter = LETTERS.get(self.c_type, "")
 
     def text(self) -> str:
         """The C text of the call."""

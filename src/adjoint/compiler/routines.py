@@ -13,11 +13,11 @@ import struct
 from collections.abc import Callable, Sequence
 
 from adjoint.c_kernels import loading
-from adjoint.compiler.affine import row_major
+from adjoint.core.c_types import KINDS, LETTERS, REAL_KINDS
 from adjoint.core.records import record
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.graph.facts import argument
-from adjoint.graph.ir import Node
+from adjoint.graph.ir import Node, Value
 
 
 @record
@@ -34,9 +34,8 @@ class Routine:
     @property
     def symbols(self) -> tuple[str, ...]:
         """The symbols whose addresses a program needs: "factors:lu:double", "lapack:dgetrf"."""
-        letter = "s" if self.kind == "float" else "d"
         return f"{self.file}:{self.name}:{self.kind}", *(
-            f"lapack:{letter}{name}" for name in self.helpers
+            f"lapack:{LETTERS[self.kind]}{name}" for name in self.helpers
         )
 
 
@@ -54,11 +53,9 @@ def find(node: Node) -> Routine | None:
 
 # -- factors of matrices --------------------------------------------------------------------------
 
-_REALS = {"float32": "float", "float64": "double"}
-
 
 def _factor(name: str, node: Node, *numbers: int, helpers: tuple[str, ...] = ()) -> Routine | None:
-    kind = _REALS.get(next(node.inputs()).dtype.name)
+    kind = REAL_KINDS.get(next(node.inputs()).dtype.np)
     return None if kind is None else Routine("factors", name, kind, numbers, helpers)
 
 
@@ -188,14 +185,9 @@ def _gauge_of_pairs(node: Node) -> Routine | None:
 
 # -- the order of elements ------------------------------------------------------------------------
 
-_KINDS = {
-    "float32": "float", "float64": "double", "int64": "long", "int32": "int", "int16": "short",
-    "int8": "schar", "uint8": "uchar", "bool": "uchar",
-}  # fmt: skip
-
 
 def _ordering(name: str, node: Node, *numbers: int) -> Routine | None:
-    kind = _KINDS.get(next(node.inputs()).dtype.name)
+    kind = KINDS.get(next(node.inputs()).dtype.np)
     return None if kind is None else Routine("ordering", name, kind, numbers)
 
 
@@ -252,7 +244,7 @@ def _search(node: Node) -> Routine | None:
 
 def _count(node: Node) -> Routine | None:
     x, bins, low, high = node.args
-    if x.dtype.name not in _REALS or bins < 1 or not x.shape or not low <= high:
+    if x.dtype.np not in REAL_KINDS or bins < 1 or not x.shape or not low <= high:
         return None
     *rows, length = x.shape
     sizes = math.prod(rows), length, bins, _bits(float(low)), _bits(float(high)), int(low == high)
@@ -294,7 +286,7 @@ def _divide(node: Node) -> Routine | None:
 
 def _frexp(node: Node) -> Routine | None:
     x = node.args[0]
-    return _ordering("frexp", node, math.prod(x.shape)) if x.dtype.name in _REALS else None
+    return _ordering("frexp", node, math.prod(x.shape)) if x.dtype.np in REAL_KINDS else None
 
 
 _WAYS = {"sum": 0, "mean": 1, "prod": 2, "max": 3, "min": 4}
@@ -308,7 +300,7 @@ def _segments(node: Node) -> Routine | None:
     if how is None or given is None or (lengths is not None and offsets is not None):
         return None
     fits = given.dtype.name == "int64" and given.shape[:-1] == data.shape[:axis]
-    if argument(node, "indices") is not None or data.dtype.name not in _REALS or not fits:
+    if argument(node, "indices") is not None or data.dtype.np not in REAL_KINDS or not fits:
         return None
     count = node.output.shape[axis]
     start = argument(node, "initial")
@@ -322,7 +314,7 @@ def _segments(node: Node) -> Routine | None:
 
 
 def _places(name: str, node: Node, *numbers: int) -> Routine | None:
-    kind = _KINDS.get(next(node.inputs()).dtype.name)
+    kind = KINDS.get(next(node.inputs()).dtype.np)
     return None if kind is None else Routine("places", name, kind, numbers)
 
 
@@ -414,7 +406,7 @@ def _windows(node: Node) -> Routine | None:
 
 def _padding(node: Node, name: str) -> Routine | None:
     x, starts, lengths, size, *padding = node.args
-    if {starts.dtype.name, lengths.dtype.name} != {"int64"} or x.dtype.name not in _REALS:
+    if {starts.dtype.name, lengths.dtype.name} != {"int64"} or x.dtype.np not in REAL_KINDS:
         return None
     lead = 1 if name == "pad" else 2
     inner = math.prod(x.shape[lead:])
@@ -445,13 +437,15 @@ def _same_bits(node: Node) -> Routine | None:
 
 # -- Fourier transforms ---------------------------------------------------------------------------
 
-_COMPLEX = {"complex64": "float", "complex128": "double"}
+
+def _kind_of_parts(x: Value) -> str | None:
+    return REAL_KINDS.get(x.dtype.to_real().np) if x.dtype.is_complex else None
 
 
 def _fourier(node: Node) -> Routine | None:
     dims = argument(node, "dim")
     x, backward = node.args[0], int(not argument(node, "forward"))
-    kind = _COMPLEX.get(x.dtype.name)
+    kind = _kind_of_parts(x)
     scale = _scale(node, x.shape)
     if kind is None or scale is None:
         return None
@@ -473,7 +467,7 @@ def _lines(shape: Shape, dims: Sequence[int]) -> list[int]:
 
 def _fourier_forward(node: Node) -> Routine | None:
     x, dims = node.args[0], argument(node, "dim")
-    kind, scale = _REALS.get(x.dtype.name), _scale(node, x.shape)
+    kind, scale = REAL_KINDS.get(x.dtype.np), _scale(node, x.shape)
     if kind is None or scale is None:
         return None
     last = dims[-1] % len(x.shape)
@@ -484,7 +478,7 @@ def _fourier_forward(node: Node) -> Routine | None:
 
 def _fourier_backward(node: Node) -> Routine | None:
     x, dims = node.args[0], argument(node, "dim")
-    kind, scale = _COMPLEX.get(x.dtype.name), _scale(node, node.output.shape)
+    kind, scale = _kind_of_parts(x), _scale(node, node.output.shape)
     if kind is None or scale is None or 0 in x.shape:
         return None
     last = dims[-1] % len(x.shape)
@@ -501,7 +495,7 @@ def _fourier_backward(node: Node) -> Routine | None:
 def _layer(node: Node, name: str) -> Routine | None:
     """An LSTM without projections."""
     batch_sizes, steps = argument(node, "batch_sizes"), node.outputs[0].shape[0]
-    kind = _REALS.get(node.outputs[0].dtype.name)
+    kind = REAL_KINDS.get(node.outputs[0].dtype.np)
     fits = batch_sizes is None or batch_sizes.dtype.name == "int64"
     cells = argument(node, "cx").shape
     if kind is None or not fits or argument(node, "w_hr") is not None or 0 in cells:

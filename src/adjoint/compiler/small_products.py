@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adjoint.compiler.affine import flat, identity, row_major
+from adjoint.compiler.affine import flat, identity
 from adjoint.compiler.definitions import Look, define, is_native
-from adjoint.elements.c_types import HALVES
+from adjoint.core.dtypes import HALVES
+from adjoint.core.shapes import row_major
 from adjoint.graph.facts import is_call, keeps_order
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
@@ -29,7 +30,7 @@ def multiplications(node: Node) -> float:
     if isinstance(node.op, (Constant, Region)) or not node.op.row.is_product:
         return math.inf
     a, b = node.args[:2]
-    if not (a.dtype.is_floating_point and is_native(a)) or a.dtype.name in HALVES:
+    if not (a.dtype.is_floating_point and is_native(a)) or a.dtype in HALVES:
         return math.inf
     return math.prod(node.output.shape) * a.shape[-1] if a.shape and b.shape else math.inf
 

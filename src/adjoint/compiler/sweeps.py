@@ -22,12 +22,12 @@ from typing import Any, TypeGuard
 
 from adjoint.c_kernels.loading import MOST
 from adjoint.compiler import routine_calls, shaping
-from adjoint.compiler.affine import Affine, RowShape, row_major
+from adjoint.compiler.affine import Affine, RowShape
 from adjoint.compiler.loop_programs import LoopProgram
 from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import Callback, FusedLoop, Nested, Operand, Plan, RoutineCall, Step
 from adjoint.core.records import structure
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import divided, is_open
 from adjoint.graph.ir import Value
 

@@ -84,6 +84,11 @@ class DType:
         return self.np.type
 
     @property
+    def wide(self) -> DType:
+        """The dtype in which numbers of this one are computed: float32 for halves."""
+        return float32 if self in HALVES else self
+
+    @property
     def is_differentiable(self) -> bool:
         """Whether tensors of this dtype can require gradients."""
         return self.category >= FLOAT
@@ -145,8 +150,8 @@ OF: dict[np.dtype[Any], DType] = {d.np: d for d in ALL}
 NAMES: dict[str, DType] = {d.name: d for d in (*ALL, complex32)}
 DIFFERENTIABLE: frozenset[np.dtype[Any]] = frozenset(d.np for d in ALL if d.is_differentiable)
 INEXACT = DIFFERENTIABLE
-HALVES = frozenset((float16, bfloat16))
-REDUCED: frozenset[np.dtype[Any]] = frozenset(d.np for d in HALVES)  # computed in float32
+HALVES = frozenset((float16, bfloat16))  # computed in float32, and rounded once
+REDUCED: frozenset[np.dtype[Any]] = frozenset(d.np for d in HALVES)
 
 _PYTHON_TYPES: dict[Any, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}
 

@@ -1,4 +1,7 @@
-"""Modules that are loaded when an attribute of theirs is first read."""
+"""Modules of others that are loaded when an attribute of theirs is first read.
+
+`x = Lazy("x")` at the head of a file; ours are `imported` (core/importing.py), one at a time.
+"""
 
 from __future__ import annotations
 

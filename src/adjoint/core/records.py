@@ -1,8 +1,9 @@
 """Records: dataclasses that are cheap to define.
 
 `@record` gives a class the methods of `@dataclass(frozen=True)`, and `@structure` those of
-`@dataclass`, from one text instead of several. The package defines some eighty records, and every
-process compiles the texts of the records that it uses.
+`@dataclass`, from one text instead of several. The package defines over a hundred records, and
+every process compiles the texts of the records that it uses. A NamedTuple is
+for what is unpacked, as results of PyTorch's and NumPy's functions are, and for keys of caches.
 """
 
 from __future__ import annotations

@@ -29,6 +29,27 @@ def remembered(function: Callable[[Owner], Answer]) -> Callable[[Owner], Answer]
     return asked
 
 
+class Bounded(dict[Owner, Answer]):
+    """A dict of at most so many answers: a new one takes the place of the oldest.
+
+    >>> squares: Bounded[int, int] = Bounded(2)
+    >>> for n in (1, 2, 1, 3):
+    ...     squares[n] = n * n
+    >>> squares
+    {1: 1, 3: 9}
+    """
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def __setitem__(self, key: Owner, answer: Answer) -> None:
+        self.pop(key, None)
+        while len(self) >= self.most:
+            self.pop(next(iter(self)), None)
+        super().__setitem__(key, answer)
+
+
 class cached_property(Generic[Answer]):  # noqa: N801 - as that of functools
     """A property computed once for each object; threads that ask at the same time each compute it.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from adjoint.core.dtypes import DType
@@ -57,6 +57,38 @@ class Spec:
     @property
     def size(self) -> int:
         return math.prod(self.shape)
+
+
+def row_major(shape: Sequence[int]) -> Shape:
+    """Return the strides, in elements, of an array whose rows lie one after another.
+
+    >>> row_major((2, 3, 4)), row_major((3, 0))
+    ((12, 4, 1), (1, 1))
+    """
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size or 1
+    return tuple(reversed(strides))
+
+
+def joined(
+    shape: Sequence[int], steps: Iterable[Sequence[int]], starts: Container[int] = ()
+) -> list[tuple[int, ...]]:
+    """Return the groups of neighbouring dimensions that all operands, whose steps are given, walk
+    as one. A dimension of `starts` does not join the one before it.
+
+    >>> joined((2, 3, 4), [(12, 4, 1), (0, 4, 1)])
+    [(0,), (1, 2)]
+    """
+    groups: list[tuple[int, ...]] = []
+    every = [*steps]
+    for d, size in enumerate(shape):
+        if groups and d not in starts and all(s[d - 1] == s[d] * size for s in every):
+            groups[-1] += (d,)
+        else:
+            groups.append((d,))
+    return groups
 
 
 def show(shape: Iterable[int]) -> str:

@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any
 
 from adjoint.core.float_warnings import NO_MODULE
+from adjoint.core.remembering import Bounded
 from adjoint.core.texts import in_comment
 
 # code object and instruction of a caller; for an operator of a graph the line where it was traced:
@@ -115,14 +116,11 @@ def user_line() -> str:
         return found or ""
     shown = _LINES.get(found)
     if shown is None:
-        if len(_LINES) > _MOST_LINES:
-            _LINES.clear()
         shown = _LINES[found] = show_place(found)
     return shown
 
 
-_LINES: dict[CallSite, str] = {}
-_MOST_LINES = 100_000
+_LINES: Bounded[CallSite, str] = Bounded(100_000)
 
 
 def source_of(place: CallSite | None) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import ArgumentError
+from adjoint.core.shapes import row_major
 
 Array = np.ndarray[Any, Any]
 
@@ -122,25 +123,14 @@ def imagined(shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = N
     ((8, 8000000), 1000002)
     """
     if strides is None:
-        strides = row_major(shape, dtype)
+        size = np.dtype(dtype).itemsize
+        strides = [size * step for step in row_major(shape)]
     if 0 in shape:
         return np.ndarray(shape, dtype, b"", 0, strides)
     steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
     before = -sum(s for s in steps if s < 0)
     count = before + sum(s for s in steps if s > 0) + np.dtype(dtype).itemsize
     return np.ndarray(shape, dtype, np.asarray(_Imagined(count)), before, strides)
-
-
-def row_major(shape: Sequence[int], dtype: Any) -> tuple[int, ...]:
-    """Return the strides, in bytes, of an array whose rows lie one after another.
-
-    >>> row_major((2, 3, 4), np.float64)
-    (96, 32, 8)
-    """
-    strides = [np.dtype(dtype).itemsize]
-    for size in shape[:0:-1]:
-        strides.append(strides[-1] * max(size, 1))
-    return tuple(strides[::-1]) if shape else ()
 
 
 def address(array: Array) -> int:
@@ -223,18 +213,6 @@ def fills_memory(shape: Sequence[int], strides: Sequence[int], itemsize: int) ->
             return False
         reached *= size
     return True
-
-
-def in_order(array: Array) -> Array:
-    """The array in row-major order and aligned, as native code reads it; a copy if necessary.
-
-    >>> buffer = np.zeros(9, np.uint8)
-    >>> odd = buffer[1:].view(np.float64)
-    >>> in_order(odd) is odd, in_order(odd).flags.aligned, in_order(odd).shape
-    (False, True, (1,))
-    """
-    flags = array.flags
-    return array if flags.c_contiguous and flags.aligned else array.copy(order="C")
 
 
 def is_duck_array(value: Any) -> bool:

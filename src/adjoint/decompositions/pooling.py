@@ -19,12 +19,9 @@ from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.core.shapes import Shape, show
 from adjoint.core.symbolic_sizes import is_for_many
+from adjoint.decompositions.halves import wide
 
 Tensor = Any
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.to(dtypes.float32) if x.dtype.np in dtypes.REDUCED else x
 
 
 def _lowest(dtype: Any) -> float | int:
@@ -471,7 +468,7 @@ def _average_windows(
 
 def _average(what: str, dims: int, self: Tensor, *options: Any) -> Tensor:
     windows = _average_windows(what, dims, self, *options)
-    x = _wide(self)
+    x = wide(self)
     sums = _sums(x, windows)
     divisor = _lengths(x, windows, *options[-3:])
     return _quotient(sums, divisor).to(self.dtype)
@@ -534,7 +531,7 @@ def _average_backward(
     windows = _average_windows(what, dims, self, *options)
     shape = rules.pooled(tuple(self.shape), windows)
     rules.check_like(what, "grad_output", tuple(grad_output.shape), shape)
-    grad = _wide(grad_output)
+    grad = wide(grad_output)
     divisor = _lengths(grad, windows, *options[-3:])
     grad = _quotient(grad, divisor)
     for dim in range(-1, -dims - 1, -1):
@@ -575,7 +572,7 @@ def _adaptive_average(what: str, dims: int, self: Tensor, output_size: Shape) ->
     rules.adapted(what, tuple(self.shape), dims, output_size)
     rules.check_places(what, tuple(self.shape), dims, channels=False)
     rules.check_numbers(what, self.dtype, integers=False)
-    x = _wide(self)
+    x = wide(self)
     for dim in range(-dims, 0):
         x = _average_along(x, dim, output_size[dim])
     return x.to(self.dtype)
@@ -612,7 +609,7 @@ def _spread_along(grad: Tensor, dim: int, size: int) -> Tensor:
 def _adaptive_average_backward(what: str, dims: int, grad_output: Tensor, self: Tensor) -> Tensor:
     rules.check_adapted(what, tuple(grad_output.shape), tuple(self.shape), dims)
     rules.check_numbers(what, grad_output.dtype, integers=False)
-    grad = _wide(grad_output)
+    grad = wide(grad_output)
     for dim in range(-1, -dims - 1, -1):
         grad = _spread_along(grad, dim, self.shape[dim])
     return grad.to(grad_output.dtype)

@@ -13,14 +13,11 @@ from adjoint.checks import quantization
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import Shape, show, wrap_dim
+from adjoint.decompositions.halves import wide
 
 Tensor = Any
 
 SMALLEST_SCALE = 6.1e-5  # scales below it are not chosen: 1/scale would leave float16's range
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    return tensor.to(dtypes.float32) if tensor.dtype.np in dtypes.REDUCED else tensor
 
 
 def _levels(x: Tensor, scale: Any, zero_point: Any, *, early: bool = False) -> Tensor:
@@ -37,7 +34,7 @@ def _straight_through(
     self: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int, early: bool
 ) -> tuple[Tensor, Tensor]:
     """The rounded values with the derivatives of the identity inside the range, and the mask."""
-    x = _wide(self)
+    x = wide(self)
     levels = _levels(x.detach(), scale, zero_point, early=early)
     mask = _inside(levels, quant_min, quant_max)
     found = (levels.clamp(quant_min, quant_max) - zero_point) * scale
@@ -64,7 +61,7 @@ def per_tensor_of_tensors(
     quantization.in_range(what, self.dtype, quant_min, quant_max)
     numbers = {"scale": scale, "zero_point": zero_point, "fake_quant_enabled": fake_quant_enabled}
     quantization.single(what, **numbers)
-    dtype = _wide(self).dtype
+    dtype = wide(self).dtype
     size, zero = (t.detach().reshape(()).to(dtype) for t in (scale, zero_point))
     found, mask = _straight_through(self, size, zero, quant_min, quant_max, False)
     is_on = fake_quant_enabled.reshape(()).ne(0)
@@ -88,7 +85,7 @@ def per_channel(
     what = "fake_quantize_per_channel_affine"
     quantization.in_range(what, self.dtype, quant_min, quant_max)
     shape = quantization.channels(what, self, scale, zero_point, axis)
-    dtype = _wide(self).dtype
+    dtype = wide(self).dtype
     size, zero = (t.detach().reshape(shape).to(dtype) for t in (scale, zero_point))
     early = zero_point.dtype.is_floating_point
     return _straight_through(self, size, zero, quant_min, quant_max, early)
@@ -122,8 +119,8 @@ def _learnable(
     self: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int,
     grad_factor: float,
 ) -> Tensor:  # fmt: skip
-    x = _wide(self)
-    size, zero = (_wide(t).to(x.dtype) for t in (scale, zero_point))
+    x = wide(self)
+    size, zero = (wide(t).to(x.dtype) for t in (scale, zero_point))
     mask, of_scale, of_zero = _slopes(
         x.detach(), size.detach(), zero.detach(), quant_min, quant_max
     )
@@ -162,8 +159,8 @@ def _gradients(
     grad_factor: float, kept: Shape,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients of x, scale and zero point, summed over all dimensions but the `kept` ones."""
-    x, g = _wide(self), _wide(grad)
-    size, zero = (_wide(t).to(x.dtype) for t in (scale, zero_point))
+    x, g = wide(self), wide(grad)
+    size, zero = (wide(t).to(x.dtype) for t in (scale, zero_point))
     mask, *slopes = _slopes(x, size, zero, quant_min, quant_max)
     dims = tuple(d for d in range(x.ndim) if d not in kept)
     of_scale, of_zero = (

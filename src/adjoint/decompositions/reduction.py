@@ -13,6 +13,7 @@ from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
+from adjoint.decompositions.halves import wide
 from adjoint.kinks.infinitesimal import infinitesimal
 
 Tensor = Any
@@ -202,14 +203,9 @@ def std(self: Tensor, dim: Dims, correction: Any, keepdim: bool) -> Tensor:
     degrees = _degrees(self, dim, correction)
     if not degrees:
         return root(self.var(dim, correction=correction, keepdim=keepdim))
-    wide = widened(self)
-    found = length(wide - wide.mean(dim, True), dim, degrees).to(self.dtype.to_real())
+    x = wide(self)
+    found = length(x - x.mean(dim, True), dim, degrees).to(self.dtype.to_real())
     return found if keepdim else _without_dims(found, self.shape, dim)
-
-
-def widened(self: Tensor) -> Tensor:
-    """Halves in float32."""
-    return self.to(dtypes.float32) if self.dtype.np in dtypes.REDUCED else self
 
 
 def _without_dims(result: Tensor, shape: Shape, dim: Dims) -> Tensor:
@@ -224,7 +220,7 @@ def vector_norm(
     if dtype is not None:
         self = self.to(dtype)
     if ord == 2:
-        found = length(widened(self), dim).to(self.dtype.to_real())
+        found = length(wide(self), dim).to(self.dtype.to_real())
         return found if keepdim else _without_dims(found, self.shape, dim)
     size = self.abs()
     if ord == math.inf:
@@ -235,7 +231,7 @@ def vector_norm(
         return (size != 0).to(size.dtype).sum(dim, keepdim)
     if ord == 1:
         return size.sum(dim, keepdim)
-    found = _length_by_powers(widened(size), ord, dim).to(size.dtype)
+    found = _length_by_powers(wide(size), ord, dim).to(size.dtype)
     return found if keepdim else _without_dims(found, self.shape, dim)
 
 
@@ -307,9 +303,10 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise ValueRangeError(f"renorm: maxnorm must not be negative, got {maxnorm}")
     dim = wrap_dim("renorm", dim, self.ndim)
     others = tuple(d for d in range(self.ndim) if d != dim)
-    wide = dtypes.float32 if self.dtype.np in dtypes.REDUCED else None
-    norm = ops.linalg_vector_norm(self, p, others, True, dtype=wide)
-    if wide is not None:
+    is_half = self.dtype in dtypes.HALVES
+    kind = self.dtype.wide if is_half else None
+    norm = ops.linalg_vector_norm(self, p, others, True, dtype=kind)
+    if is_half:
         factor = ops.where(norm > maxnorm, maxnorm / (norm + _MARGIN), ops.ones_like(norm))
         return self * factor.to(self.dtype)
     shrunk = ops._directed(ops.full_like(norm, maxnorm), self, norm + _MARGIN)

@@ -25,6 +25,7 @@ from adjoint.core.activations import (
     TANHSHRINK_FLOAT,
     gate_sides,
 )
+from adjoint.core.c_types import HALF_FUNCTIONS, HALF_TYPES, PUN
 from adjoint.core.threads import TEAM
 
 # glibc has vector versions of these (libmvec); a declaration lets the compiler use them in loops.
@@ -906,38 +907,6 @@ _COMPLEX = {
     },
 }  # fmt: skip
 
-# Halves as bits: exact, and rounded to nearest with ties to even. Unions, since gcc 12 puts
-# variables whose address is taken at unaligned places in vectors.
-_PUN = "union { float x; unsigned bits; }"
-_BITS = {
-    "ad_from_bfloat_bits": f"""float ad_from_bfloat_bits(bfloat_bits h) {{
-  const {_PUN} as = {{.bits = (unsigned)h << 16}};
-  return as.x;
-}}""",
-    "ad_to_bfloat_bits": f"""bfloat_bits ad_to_bfloat_bits(float x) {{
-  const {_PUN} as = {{.x = x}};
-  const unsigned rounded = (as.bits + 0x7fffu + (as.bits >> 16 & 1)) >> 16;
-  return (bfloat_bits)(x == x ? rounded : (as.bits >> 16 | 0x7fc0u));
-}}""",
-    # numbers below 2^-14 are multiples of 2^-24; a product with 2^112 turns their bits into them
-    "ad_from_half_bits": f"""float ad_from_half_bits(half_bits h) {{
-  const unsigned rest = (unsigned)(h & 0x7fff) << 13, sign = (unsigned)(h & 0x8000) << 16;
-  const {_PUN} as = {{.bits = rest}}, made = {{.x = as.x * 5.192296858534828e33f}};
-  const {_PUN} found = {{
-    .bits = (rest >= 0x0f800000u ? rest | 0x7f800000u : made.bits) | sign
-  }};
-  return found.x;
-}}""",
-    "ad_to_half_bits": f"""half_bits ad_to_half_bits(float x) {{
-  const {_PUN} as = {{.x = x}}, small = {{.x = fabsf(x) + 0.5f}};
-  const unsigned sign = as.bits >> 16 & 0x8000u, size = as.bits & 0x7fffffffu;
-  const unsigned normal = (size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13;
-  const unsigned finite = size < 0x38800000u ? small.bits - 0x3f000000u : normal;
-  const unsigned large = size > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  return (half_bits)(sign | (size >= 0x477ff000u ? large : finite));
-}}""",
-}
-
 _DOUBLES = {
     # n-th derivative of exp(-a x²): gₙ₊₁ = -2a (x gₙ + n gₙ₋₁). All underflow beyond 100; before,
     # the exponential may underflow where its products do not
@@ -1203,7 +1172,7 @@ _NEAR = {
 }
 FUNCTIONS = {
     **{k: v for n, t in (_REALS | _NEAR | _COMPLEX).items() for k, v in _both(n, t).items()},
-    **_BITS,
+    **HALF_FUNCTIONS,
     **{f"ad_when{suffix}": _when(suffix) for suffix in ("f", "")},
     **{f"ad_exp{suffix}": _exponential(suffix) for suffix in ("f", "")},
     **{f"ad_short_exp{suffix}": _without_spare(suffix) for suffix in ("f", "")},
@@ -1265,8 +1234,8 @@ FUNCTIONS = {
 }}""",
     # max(x, 0) - |x| Φ(-|x|); the bits of positive numbers are ordered as the numbers, and NaN wins
     "ad_geluf": f"""float ad_geluf(float x) {{
-  const {_PUN} size = {{.x = fabsf(x)}}, far = {{.x = {_far(0.5, "f")}}};
-  const {_PUN} near = {{.bits = size.bits < far.bits ? size.bits : far.bits}};
+  const {PUN} size = {{.x = fabsf(x)}}, far = {{.x = {_far(0.5, "f")}}};
+  const {PUN} near = {{.bits = size.bits < far.bits ? size.bits : far.bits}};
   return ad_times_plusf(-near.x, ad_ndtr_tailf(near.x), x < 0 ? -0.0f : x);
 }}""",
 }
@@ -1353,7 +1322,7 @@ def prelude(body: str, data_offset: int) -> str:
         '#define NAN_double __builtin_nan("")',
         '#define NAN_float __builtin_nanf("")',
         "#define HUGE_VAL __builtin_inf()",
-        "typedef unsigned short half_bits, bfloat_bits;",
+        HALF_TYPES.rstrip(),
         "#define LEAST (-9223372036854775807LL - 1)",
         "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
         "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",

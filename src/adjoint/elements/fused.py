@@ -15,14 +15,17 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels.element_loops import ElementLoop
-from adjoint.core.dtypes import OF
+from adjoint.core.c_types import C_TYPES
+from adjoint.core.dtypes import NAMES, OF
 from adjoint.core.records import record
+from adjoint.core.remembering import Bounded
 from adjoint.elements import language
-from adjoint.elements.c_types import C_TYPES, COMPLEX, literal
-from adjoint.elements.large import COMPUTED, loop_of
+from adjoint.elements.c_numbers import COMPLEX, literal
+from adjoint.elements.large import loop_of
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 
+_MOST_CALLS = 256  # kinds of calls that a formula remembers
 _MOST_TEXTS = 12  # loops of one formula: none is built for each number that a text depends on
 _LONGEST = 4000  # characters of a text
 _INEXACT = ("float16", "bfloat16", "float32", "float64", *COMPLEX)
@@ -49,15 +52,17 @@ class Fused:
         bind: Callable[[Formula], Callable[..., Any]],  # compiles a part of the formula
     ) -> None:
         self.formula, self.parameters, self.plain, self.bind = formula, parameters, plain, bind
-        self.known: dict[Any, tuple[ElementLoop, Parts] | None] = {}  # by dtypes, arguments
+        # by dtypes and arguments
+        self.known: Bounded[Any, tuple[ElementLoop, Parts] | None] = Bounded(_MOST_CALLS)
+        self.texts = 0  # that loops were made of
 
     def __call__(self, *values: Any) -> Any:
         key = tuple([v.dtype.num if type(v) is np.ndarray else _key(v) for v in values])
         try:
             found = self.known[key]
         except KeyError:
-            found = self._find(values) if len(self.known) < _MOST_TEXTS else None
-            self.known[key] = found
+            found = self.known[key] = self._find(values) if self.texts < _MOST_TEXTS else None
+            self.texts += found is not None
         except TypeError:  # an unhashable argument
             found = None
         if found is None:
@@ -116,7 +121,7 @@ def _has_text(node: ast.expr, given: Mapping[str, Any]) -> bool:
     dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
     dtype = next((d for d in dtypes.values() if d in _INEXACT), "float32")
     try:
-        return bool(_TermWriter(given, dtypes, COMPUTED.get(dtype, dtype)).term(node).text)
+        return bool(_TermWriter(given, dtypes, NAMES[dtype].wide.name).term(node).text)
     except _NoText:
         return False
 
@@ -129,7 +134,7 @@ def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
         return None
     dtype = computed.pop()
     try:
-        term = _TermWriter(given, dtypes, COMPUTED.get(dtype, dtype)).term(tree)
+        term = _TermWriter(given, dtypes, NAMES[dtype].wide.name).term(tree)
     except _NoText:
         return None
     if term.kind != "number" or _PLAIN.fullmatch(term.text):  # a copy of an operand gains nothing

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from adjoint.core.errors import TableError, did_you_mean
 from adjoint.elements import variants
-from adjoint.elements.c_types import COMPLEX, REAL
+from adjoint.elements.c_numbers import COMPLEX, REAL
 from adjoint.elements.functions import FUNCTIONS, SCALARS, VECTORS, text_of
 from adjoint.elements.variants import Arguments
 from adjoint.table import FAMILIES

@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels.copies import write
-from adjoint.c_kernels.element_loops import LARGE, STORED, ElementLoop, kind_of
-from adjoint.core.dtypes import NAMES, OF
+from adjoint.c_kernels.element_loops import LARGE, ElementLoop, kind_of
+from adjoint.core.c_types import C_TYPES, COMPUTED
+from adjoint.core.dtypes import HALVES, NAMES, OF
 from adjoint.core.promotion import NUMBERS, element
+from adjoint.core.remembering import Bounded
 from adjoint.elements import functions, language
-from adjoint.elements.c_types import suffix as suffix_of
+from adjoint.elements.c_numbers import suffix as suffix_of
 from adjoint.table.rows import Row
 
 __all__ = [
-    "COMPUTED",
     "FEW",
     "LARGE",
     "Large",
@@ -41,7 +42,6 @@ FEW = 32  # elements from which a native call pays for expensive texts
 _MOST_TEXTS = 6  # loops of one row and dtype: none is built for each number that a text depends on
 _MOST_CALLS = 256  # calls by dtypes and arguments that a row remembers
 _LARGE_OF_BYTES = 1 << 17  # for dtypes of one byte: NumPy computes 64 of these at once
-COMPUTED = {"float16": "float32", "bfloat16": "float32"}  # dtypes that compute in another dtype
 # kind of numbers -> the types that its number arguments may have
 _NUMBERS = {
     "whole": (int, bool),
@@ -89,7 +89,8 @@ class Large:
         self.names = row.schema.names
         promoted = row.promoted_tensors or tuple(a.name for a in row.schema.tensors)
         self.promoted = frozenset(promoted)  # operands with the common dtype
-        self.known: dict[Any, tuple[ElementLoop, list[Any]] | None] = {}  # by dtypes, arguments
+        # by dtypes and arguments
+        self.known: Bounded[Any, tuple[ElementLoop, list[Any]] | None] = Bounded(_MOST_CALLS)
         self.loops: dict[tuple[str, ...], dict[str, ElementLoop]] = {}  # by dtypes, then by text
 
     def __call__(self, *values: Any, out: Array | None = None) -> Array | None:
@@ -104,8 +105,6 @@ class Large:
         try:
             found = self.known[key]
         except KeyError:
-            if len(self.known) >= _MOST_CALLS:
-                self.known.clear()
             plain = [v.item() if isinstance(v, np.generic) else v for v in values]
             found = self.known[key] = self._find(arrays, plain)
         except TypeError:  # an unhashable argument: a list
@@ -130,9 +129,9 @@ class Large:
         dtype = next(d for n, d in operands.items() if n in self.promoted)
         values = self._rounded(values, dtype)
         given = dict(zip(self.names, values, strict=True))
-        text = language.expression(self.row, COMPUTED.get(dtype, dtype), given)
-        numbers = self._numbers(values, kind_of(STORED[dtype][1]))
-        if text is not None and dtype in COMPUTED and functions.counts_digits(text):
+        text = language.expression(self.row, NAMES[dtype].wide.name, given)
+        numbers = self._numbers(values, kind_of(COMPUTED[dtype]))
+        if text is not None and NAMES[dtype] in HALVES and functions.counts_digits(text):
             return None
         if text is None or numbers is None or any(given[n] is None for n in _used(text)):
             return None
@@ -145,7 +144,7 @@ class Large:
 
     def _rounded(self, values: Sequence[Any], dtype: str) -> list[Any]:
         """The arguments; next to half-precision arrays numbers are rounded, as in NumPy."""
-        if dtype not in COMPUTED or self.row.has_wide_numbers:
+        if NAMES[dtype] not in HALVES or self.row.has_wide_numbers:
             return [*values]
         promoted = {a.name for a in self.row.promoted}
         return [
@@ -161,7 +160,7 @@ class Large:
         others = {d for n, d in given.items() if n not in self.promoted}
         if len(computed) != 1 or others - {"bool"}:
             return None
-        return given if computed <= STORED.keys() else None
+        return given if computed <= C_TYPES.keys() else None
 
     def _numbers(self, values: Sequence[Any], kind: str) -> list[Any] | None:
         """The number arguments as C takes them; None if one is of another type."""
@@ -214,7 +213,7 @@ def loop_of(
 ) -> ElementLoop:
     """The loop of a text of the column `c` with marked names: `{self} + 1`."""
     computed = next((d for d in operands.values() if d != "bool"), result)
-    suffix = suffix_of(STORED[computed][1])
+    suffix = suffix_of(COMPUTED[computed])
     plain = text.replace("{@}", suffix)
     common = _common(text, suffix)
     body = " ".join((plain, *common))

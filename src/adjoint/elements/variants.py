@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels.special_functions import MOST
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.powers import falling_power
-from adjoint.elements.c_types import BITS, C_TYPES, REAL, literal, wrapped
+from adjoint.elements.c_numbers import BITS, REAL, literal, wrapped
 from adjoint.elements.functions import INVERSE_POWERS, MISH_DERIVATIVES, POLYGAMMAS
 
 Arguments = Mapping[str, Any]

@@ -21,9 +21,10 @@ from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, STATUS
 from adjoint.compiler.definitions import RoutineDefinition, define
 from adjoint.compiler.plan import Operand
 from adjoint.compiler.program import Code
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import changed
-from adjoint.elements.c_types import C_TYPES, literal
+from adjoint.elements.c_numbers import literal
 from adjoint.graph.ir import GraphError, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace

@@ -19,6 +19,7 @@ import numpy as np
 
 from adjoint._version import __version__
 from adjoint.c_kernels import copies
+from adjoint.core.dtypes import HALVES
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.texts import in_docstring
 from adjoint.export import numpy_text, renderers
@@ -30,7 +31,7 @@ from adjoint.graph.passes import run as simplify
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.decompose import decompose
 from adjoint.graph.passes.inline import inline_functions
-from adjoint.kernels import pointwise
+from adjoint.kernels import halves
 from adjoint.ops import binding
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
@@ -251,6 +252,9 @@ class _File:
         kernel = binding.reference(row.kernel, "kernels", row, "kernel")
         name = self.include(kernel, {})
         texts = [numpy_text.promoted(scope, n) for n in row.schema.names]
+        if row.computes_wide and not HALVES.isdisjoint(v.dtype for v in scope.node.inputs()):
+            self.need("in_float32", halves.in_float32, {})
+            return f"in_float32({name}, {', '.join(texts)})"
         return f"{name}({', '.join(texts)})"
 
     def include(self, function: Any, pending: dict[str, Any]) -> str:
@@ -305,7 +309,7 @@ _PLAIN: dict[Any, str] = {
     copies.copied: 'def {0}(array, order="C"):\n    return array.copy(order)',
     copies.write: "def {0}(to, source):\n    to[...] = source",
     copies.zeros: "def {0}(shape, dtype):\n    return np.zeros(shape, dtype)",
-    pointwise.in_float32: """
+    halves.in_float32: """
 def {0}(compute, *operands):
     \"\"\"`compute(*operands)`; arrays of float16 go through float32.\"\"\"
     narrow = [getattr(x, "dtype", None) == np.float16 for x in operands]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.errors import InplaceError
 from adjoint.core.pytrees import TreeDef
+from adjoint.core.records import structure
 from adjoint.core.shapes import show
 from adjoint.core.source_lines import user_line
 from adjoint.homes.arrays import ndarray
@@ -21,7 +22,7 @@ from adjoint.homes.held_numbers import HeldNumber
 from adjoint.tensor.tensor import Tensor
 
 
-@dataclass
+@structure
 class Written:
     """The result of a function, with the new values of the arguments that it wrote to."""
 

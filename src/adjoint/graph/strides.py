@@ -20,7 +20,8 @@ from adjoint.checks import shape as shapes
 from adjoint.core import dtypes
 from adjoint.core.errors import AdjointError
 from adjoint.core.layouts import PRESERVE, format_number
-from adjoint.core.storage import imagined, offset_in_elements, order_of, row_major
+from adjoint.core.shapes import row_major
+from adjoint.core.storage import imagined, offset_in_elements, order_of
 from adjoint.homes.meta import infer, meta_tensor
 from adjoint.ops.operator import Operator
 from adjoint.tensor import views
@@ -74,10 +75,9 @@ def _eager(tensor: Any) -> StridedLayout:
 @lru_cache(_REMEMBERED)
 def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> StridedLayout:
     """The layout of a tensor that is no view, with its outermost dimension first in `order`."""
-    if order is None:
-        return StridedLayout(shape, dtype, row_major(shape, dtype), 0)
-    strides = row_major([shape[d] for d in order], dtype)
-    return StridedLayout(shape, dtype, tuple([strides[d] for d in shapes.inverse(order)]), 0)
+    order = tuple(range(len(shape))) if order is None else order
+    size, steps = np.dtype(dtype).itemsize, row_major([shape[d] for d in order])
+    return StridedLayout(shape, dtype, tuple([size * steps[d] for d in shapes.inverse(order)]), 0)
 
 
 @lru_cache(_REMEMBERED)

@@ -15,11 +15,12 @@ ordinary ones, which any transform differentiates.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from adjoint.core.errors import AdjointError, DegenerateError, InplaceError
+from adjoint.core.records import record
 from adjoint.core.remembering import remembered
 from adjoint.core.state import current
 from adjoint.homes import limits
@@ -40,7 +41,8 @@ from adjoint.tensor.views import has_living_views
 mapped: Any = None
 
 
-class Fan(NamedTuple):
+@record
+class Fan:
     """The companion of a tensor of `FANS`."""
 
     values: Any  # a tensor: the values for each t

@@ -17,7 +17,7 @@ from adjoint.core import dtypes
 from adjoint.core.devices import META
 from adjoint.core.dtypes import DType, bool_
 from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError, ValueRangeError
-from adjoint.core.shapes import Spec, broadcast, reduced, show, wrap_dims
+from adjoint.core.shapes import Spec, broadcast, reduced, row_major, show, wrap_dims
 from adjoint.core.state import changed
 from adjoint.ops import binding
 from adjoint.ops.operator import Operator
@@ -59,8 +59,7 @@ class MetaInterpreter(Home):
 
     def strides(self, tensor: Tensor) -> tuple[int, ...]:
         """Row-major strides: the real ones are not tracked."""
-        sizes = [max(n, 1) for n in tensor.shape]
-        return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+        return row_major(tensor.shape)
 
     def is_contiguous(self, tensor: Tensor) -> bool:
         return True

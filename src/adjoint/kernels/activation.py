@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,9 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import element
 from adjoint.core.shapes import wrap_dim
+from adjoint.kernels.halves import in_float32, widen
 from adjoint.kernels.pieces import by_pieces
-from adjoint.kernels.pointwise import complex_sigmoid, real_sigmoid, widen
+from adjoint.kernels.pointwise import complex_sigmoid, real_sigmoid
 from adjoint.kernels.reduction.common import require_inexact
 from adjoint.kernels.special.common import exact_product, horner, in_double
 from adjoint.kernels.special.normal import gaussian_derivative, ndtr
@@ -41,11 +43,7 @@ CUBIC = float(EXACT_CUBE), float(EXACT_CUBE - Fraction(float(EXACT_CUBE)))
 
 def _widely(compute: Callable[..., Any], *arrays: Array) -> Array:
     """Compute a function of elements, in float32 if the arrays are narrower."""
-    dtype = arrays[0].dtype
-    if dtype not in dtypes.REDUCED:
-        return by_pieces(compute, *arrays)
-    wide = lambda pieces: (astype(a, np.float32) for a in pieces)
-    return by_pieces(lambda *a: astype(np.asarray(compute(*wide(a))), dtype), *arrays)
+    return in_float32(partial(by_pieces, compute), *arrays)
 
 
 def _require_real(what: str, array: Array) -> None:
@@ -86,12 +84,12 @@ def silu(self: Array) -> Array:
         right = x / (1 + half * half)
         return choose(np.asarray(x < 0), np.asarray(right * half * half), right)
 
-    return _widely(compute, self)
+    return by_pieces(compute, self)
 
 
 def gated(self: Array, gate: Array) -> Array:
     """x σ(gate)."""
-    return _widely(lambda x, y: x * _sigmoid(y), self, gate)
+    return by_pieces(lambda x, y: x * _sigmoid(y), self, gate)
 
 
 def silu_backward(grad_output: Array, self: Array) -> Array:
@@ -108,7 +106,7 @@ def silu_backward(grad_output: Array, self: Array) -> Array:
         slope = tail * (1 + _bend(x) * choose(left, tail, small * tail))
         return grad * choose(left, slope * half * half, slope)
 
-    return _widely(compute, grad_output, self)
+    return by_pieces(compute, grad_output, self)
 
 
 def _fallen(x: Array) -> Array:
@@ -136,7 +134,7 @@ def mish(self: Array) -> Array:
         left = np.asarray(x * half * half * rest)
         return choose(np.asarray(x < 0), left, np.asarray(x * (w / (w + 2))))
 
-    return _widely(compute, self)
+    return by_pieces(compute, self)
 
 
 def _mish_parts(x: Array) -> tuple[Array, Array, Array]:
@@ -161,7 +159,7 @@ def mish_backward(grad_output: Array, self: Array) -> Array:
         right = np.asarray(w / (w + 2) + _bend(x) * (rate * u))
         return grad * choose(np.asarray(x < 0), left, right)
 
-    return _widely(compute, grad_output, self)
+    return by_pieces(compute, grad_output, self)
 
 
 def mish_derivative(self: Array, n: int) -> Array:
@@ -375,14 +373,13 @@ def _product(x: Array, number: float) -> tuple[Array, Array]:
 
 def _factor(number: float, array: Array) -> float:
     """A number in the precision that is computed in: float32 for halves."""
-    wide = array.dtype if array.dtype not in dtypes.REDUCED else np.dtype(np.float32)
-    return element(number, dtypes.of(wide))
+    return element(number, dtypes.of(array.dtype).wide)
 
 
 def log_sigmoid_forward(self: Array) -> tuple[Array, Array]:
     """log σ(x) = min(x, 0) - log(1 + exp(-|x|)), and exp(-|x|)."""
     _require_real("log_sigmoid", self)
-    x = self.astype(np.float32) if self.dtype in dtypes.REDUCED else self
+    x = widen(self)
     buffer = _fallen(x)
     value = np.asarray(limited(x, None, 0) - np.log1p(buffer))
     return value.astype(self.dtype, copy=False), buffer.astype(self.dtype, copy=False)
@@ -407,7 +404,7 @@ def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Array:
         result += part
         return result
 
-    return _widely(compute, self)
+    return by_pieces(compute, self)
 
 
 def elu_backward(
@@ -438,7 +435,7 @@ def elu_backward(
             slope = choose(np.asarray(x <= 0), np.asarray(slope), flat)
         return grad * slope
 
-    return _widely(compute, grad_output, self_or_result)
+    return by_pieces(compute, grad_output, self_or_result)
 
 
 def celu(self: Array, alpha: float) -> Array:
@@ -452,13 +449,13 @@ def celu(self: Array, alpha: float) -> Array:
         result += limited(x, 0, None)
         return result
 
-    return _widely(compute, self)
+    return by_pieces(compute, self)
 
 
 def softsign(self: Array) -> Array:
     """x / (1 + |x|)."""
     _require_real("softsign", self)
-    return _widely(lambda x: x / (1 + np.abs(x)), self)
+    return by_pieces(lambda x: x / (1 + np.abs(x)), self)
 
 
 def tanhshrink(self: Array) -> Array:
@@ -473,7 +470,7 @@ def tanhshrink(self: Array) -> Array:
         small = near * (above / (above + below))
         return choose(np.asarray(np.abs(x) < 1), np.asarray(small), np.asarray(x - np.tanh(x)))
 
-    return _widely(compute, self)
+    return by_pieces(compute, self)
 
 
 def _expm1(x: Array) -> Array:
@@ -492,8 +489,8 @@ def leaky_relu(self: Array, negative_slope: float) -> Array:
     """x, and negative_slope·x for negative x."""
     _require_real("leaky_relu", self)
     if 0 < negative_slope <= 1:
-        return _widely(lambda x: np.maximum(x, x * negative_slope), self)
-    return _widely(lambda x: choose(np.asarray(x > 0), x, np.asarray(x * negative_slope)), self)
+        return by_pieces(lambda x: np.maximum(x, x * negative_slope), self)
+    return by_pieces(lambda x: choose(np.asarray(x > 0), x, np.asarray(x * negative_slope)), self)
 
 
 def hardtanh(self: Array, min_val: float, max_val: float) -> Array:
@@ -513,7 +510,7 @@ def hardsigmoid(self: Array) -> Array:
 def hardswish(self: Array) -> Array:
     """x · hardsigmoid(x)."""
     _require_real("hardswish", self)
-    return _widely(lambda x: limited(x, -3, None) * (limited(x + 3, 0, 6) / 6), self)
+    return by_pieces(lambda x: limited(x, -3, None) * (limited(x + 3, 0, 6) / 6), self)
 
 
 def hardswish_backward(grad_output: Array, self: Array) -> Array:
@@ -524,7 +521,7 @@ def hardswish_backward(grad_output: Array, self: Array) -> Array:
         inner = choose(np.asarray(x >= 3), grad, np.asarray(grad * (x / 3 + 0.5)))
         return choose(np.asarray(x <= -3), np.zeros((), inner.dtype), inner)
 
-    return _widely(compute, grad_output, self)
+    return by_pieces(compute, grad_output, self)
 
 
 def softshrink(self: Array, lambd: float) -> Array:
@@ -554,9 +551,7 @@ def _prepared(what: str, self: Array, dim: int, half_to_float: bool) -> tuple[Ar
     """The array in the dtype to compute in, the axis, and the dtype of the result."""
     _require_real(what, self)
     axis = wrap_dim(what, dim, self.ndim)
-    narrow = self.dtype in dtypes.REDUCED
-    target = np.float32 if half_to_float else self.dtype
-    return (astype(self, np.float32) if narrow else self), axis, target
+    return widen(self), axis, np.float32 if half_to_float else self.dtype
 
 
 def _less_largest(x: Array, axis: int) -> Array:

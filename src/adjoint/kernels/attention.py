@@ -25,7 +25,7 @@ from adjoint.c_kernels import attention as native
 from adjoint.checks import attention as geometry
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
-from adjoint.kernels.pointwise import widen
+from adjoint.kernels.halves import widen
 
 Array = np.ndarray[Any, Any]
 Index = tuple[Any, ...]

@@ -12,7 +12,10 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.lazy import Lazy
 from adjoint.core.shapes import wrap_dims
+
+fft = Lazy("scipy.fft")
 
 Array = np.ndarray[Any, Any]
 
@@ -40,8 +43,6 @@ def c2c(self: Array, dim: Sequence[int], normalization: int, forward: bool) -> A
     axes = _check("_fft_c2c", self, dim, normalization, "FD")
     if not axes or not self.size:
         return self.copy()
-    from scipy import fft
-
     if forward:
         return np.asarray(fft.fftn(self, axes=axes, norm=FORWARD[normalization]))
     return np.asarray(fft.ifftn(self, axes=axes, norm=BACKWARD[normalization]))
@@ -57,8 +58,6 @@ def r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> 
         shape[axes[-1]] = shape[axes[-1]] // 2 + 1
     if not self.size:
         return np.empty(shape, np.result_type(self.dtype, np.complex64))
-    from scipy import fft
-
     transform = fft.rfftn if onesided else fft.fftn
     return np.asarray(transform(self, axes=axes, norm=FORWARD[normalization]))
 
@@ -76,8 +75,6 @@ def c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int)
         shape = list(self.shape)
         shape[axes[-1]] = last_dim_size
         return np.empty(shape, self.real.dtype)
-    from scipy import fft
-
     return np.asarray(fft.irfftn(self, s=sizes, axes=axes, norm=BACKWARD[normalization]))
 
 

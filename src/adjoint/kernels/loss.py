@@ -10,7 +10,7 @@ from adjoint.c_kernels import product
 from adjoint.c_kernels.copies import zeros
 from adjoint.checks import loss
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
-from adjoint.kernels.pointwise import widen
+from adjoint.kernels.halves import widen
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LOWEST_LOG = -100.0  # binary_cross_entropy's logarithms end here, as in PyTorch
@@ -185,35 +185,32 @@ def _targets(what: str, target: Array, classes: int, ignore_index: int) -> tuple
 
 def huber(self: Array, target: Array, delta: float) -> Array:
     """c (d - c/2), c being the difference d cut off at ±delta."""
-    difference = widen(self) - widen(target)
+    difference = self - target
     cut = np.clip(difference, -delta, delta)
-    return np.asarray(cut * (difference - cut / 2), self.dtype)
+    return cut * (difference - cut / 2)
 
 
 def logistic_loss(self: Array, target: Array) -> Array:
     """log(1 + exp(-|x|)) + t max(-x, 0) + (1 - t) max(x, 0): no term is negative."""
-    x, t = widen(self), widen(target)
-    losses = np.log1p(np.exp(-np.abs(x))) + np.where(x > 0, (1 - t) * x, -t * x)
-    return np.asarray(losses, self.dtype)
+    linear = np.where(self > 0, (1 - target) * self, -target * self)
+    return np.log1p(np.exp(-np.abs(self))) + linear
 
 
 def logistic_loss_slope(self: Array, target: Array) -> Array:
     """(1 - t) σ(x) - t σ(-x), with e = exp(-|x|) as one quotient."""
-    x, t = widen(self), widen(target)
-    e = np.exp(-np.abs(x))
-    slope = np.where(x < 0, (1 - t) * e - t, (1 - t) - t * e) / (1 + e)
-    return np.asarray(slope, self.dtype)
+    x, t, e = self, target, np.exp(-np.abs(self))
+    return np.where(x < 0, (1 - t) * e - t, (1 - t) - t * e) / (1 + e)
 
 
 def binary_cross_entropy_slope(self: Array, target: Array) -> Array:
     """(p - t) / (p (1 - p)), bounded by the largest number."""
-    p, t = widen(self), widen(target)
+    p, t = self, target
     most, one = np.finfo(p.dtype).max, p.dtype.type(1)
     low, high = p <= SMALLEST_CHANCE, p == 1
     hit, miss = np.where(low, one, p), np.where(high, one, 1 - p)
     inner = np.clip((p - t) / hit / miss, -most, most)
     ends = np.where(low, (1 - t) / miss - t * STEEPEST, (1 - t) * STEEPEST - t / hit)
-    return np.where(low | high, ends, inner).astype(self.dtype, copy=False)
+    return np.where(low | high, ends, inner)
 
 
 def binary_cross_entropy(self: Array, target: Array) -> Array:
@@ -223,7 +220,6 @@ def binary_cross_entropy(self: Array, target: Array) -> Array:
             "binary_cross_entropy: the input must lie between 0 and 1; apply sigmoid first, or use "
             "binary_cross_entropy_with_logits."
         )
-    p, t = widen(self), widen(target)
     with np.errstate(divide="ignore"):
-        log_p, log_q = np.maximum(np.log(p), LOWEST_LOG), np.maximum(np.log1p(-p), LOWEST_LOG)
-    return (t * -log_p + (1 - t) * -log_q).astype(self.dtype, copy=False)
+        log_p, log_q = (np.maximum(a, LOWEST_LOG) for a in (np.log(self), np.log1p(-self)))
+    return target * -log_p + (1 - target) * -log_q

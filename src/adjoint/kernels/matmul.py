@@ -151,7 +151,7 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Number, alpha: Number) -> 
     products.check_ndim(what, "vec2", vec2.shape, 1)
     products.check_expands(what, "self", self.shape, vec1.shape + vec2.shape)
     dtype = result_type(self, vec1, vec2)
-    wide = np.dtype(np.float32) if dtype.np in REDUCED else dtype.np
+    wide = dtype.wide.np
     if dtype is dtypes.bool_:
         both = np.logical_and.outer(vec1, vec2) & bool(alpha)
         return np.logical_or(both, self) if beta else both
@@ -243,7 +243,7 @@ def einsum(equation: str, tensors: Sequence[Array], path: Sequence[int] | None) 
         result = _run(program, list(tensors))
     else:
         dtype = contraction.result_dtype(equation, program, tensors)
-        wide = np.dtype(np.float32) if dtype.np in REDUCED else dtype.np
+        wide = dtype.wide.np
         result = _narrow(_run(program, [t.astype(wide, copy=False) for t in tensors]), dtype.np)
     return result if program.pairs or program.sums else result.copy()  # else it is a view
 

@@ -14,7 +14,7 @@ from adjoint.c_kernels.element_loops import Loops
 from adjoint.checks import normalization
 from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
-from adjoint.kernels.pointwise import widen
+from adjoint.kernels.halves import widen
 from adjoint.kernels.reduction.norms import vector_norm
 from adjoint.kernels.reduction.scaling import is_safe
 

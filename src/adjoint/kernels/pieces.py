@@ -25,7 +25,7 @@ LARGE = 1 << 17  # elements from which pieces pay
 
 
 def by_pieces(compute: Callable[..., Any], *arrays: Array) -> Array:
-    """`compute(*arrays)`, a function of elements; in pieces if the arrays are large and dense.
+    """`compute(*arrays)`, a function of elements; in pieces if the arrays are large and contiguous.
 
     >>> by_pieces(np.add, np.ones(3), np.ones(3))
     array([2., 2., 2.])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -20,8 +19,12 @@ from adjoint.c_kernels.conversions import astype
 from adjoint.core import dtypes
 from adjoint.core.choosing import limited
 from adjoint.core.errors import DtypeError, ValueRangeError
+from adjoint.core.lazy import Lazy
 from adjoint.core.powers import falling_power
-from adjoint.core.promotion import NUMBERS, check_integer, element, fit_number
+from adjoint.core.promotion import check_integer, element, fit_number
+from adjoint.kernels.halves import in_float32, in_halves, widen
+
+special = Lazy("scipy.special")
 
 Array = np.ndarray[Any, Any]
 Scalar = bool | int | float | complex
@@ -32,34 +35,10 @@ MOST_DERIVATIVES = 100
 FAR = 1e8  # beyond it 1 + x² is x² in every dtype
 
 
-def in_float32(compute: Callable[..., Any], *operands: Any) -> Any:
-    """Return `compute(*operands)`; float16 and bfloat16 arrays go through float32."""
-    narrow = [x.dtype for x in operands if hasattr(x, "dtype") and x.dtype in dtypes.REDUCED]
-    if not narrow:
-        return compute(*operands)
-    return astype(np.asarray(compute(*map(widen, operands))), narrow[0])
-
-
 def ufunc_in_float32(kernel: np.ufunc, self: Any, other: Any) -> Any:
     """A ufunc on halves and wider numbers, rounded once."""
     half = self.dtype if self.dtype in dtypes.REDUCED else other.dtype
     return kernel(self, other, dtype=np.float32).astype(half)
-
-
-def in_halves(compute: Callable[..., Any], *operands: Any) -> Any:
-    """As `in_float32`, of numbers that are rounded to the halves first, as NumPy does it."""
-    narrow = [x.dtype for x in operands if hasattr(x, "dtype") and x.dtype in dtypes.REDUCED]
-    if narrow:
-        half = dtypes.of(narrow[0])
-        operands = tuple(element(x, half) if type(x) in NUMBERS else x for x in operands)
-    return in_float32(compute, *operands)
-
-
-def widen(operand: Any) -> Any:
-    """Return float16 and bfloat16 as float32, everything else unchanged."""
-    if hasattr(operand, "dtype") and operand.dtype in dtypes.REDUCED:
-        return astype(operand, np.float32)
-    return operand
 
 
 # --- sums and products -------------------------------------------------------------------------
@@ -111,8 +90,8 @@ def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Scalar) -> Array
     """self + value * tensor1 * tensor2."""
     value = fit_factor("addcmul", self.dtype, value)
     if value == 1:
-        return in_float32(lambda a, b, c: a + b * c, self, tensor1, tensor2)
-    return in_float32(lambda a, b, c: a + value * b * c, self, tensor1, tensor2)
+        return self + tensor1 * tensor2
+    return self + value * tensor1 * tensor2
 
 
 def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Scalar) -> Array:
@@ -122,21 +101,17 @@ def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Scalar) -> Array
             f"addcdiv: got {dtypes.of(self.dtype)} tensors, and dividing integers would lose the "
             "fraction; convert them to a floating point dtype first."
         )
-    return in_float32(lambda a, b, c: a + value * b / c, self, tensor1, tensor2)
+    return self + value * tensor1 / tensor2
 
 
 def lerp(self: Array, end: Array, weight: Array | Scalar) -> Array:
     """self + weight * (end - self), computed from the nearer end so that both ends are exact."""
-
-    def compute(a: Array, b: Array, w: Any) -> Array:
-        step = b - a
-        if isinstance(w, np.ndarray):
-            near = np.abs(w) < 0.5 if w.dtype.kind == "c" else w < 0.5
-            return np.where(near, a + w * step, b - step * (1 - w))
-        near = abs(w) < 0.5 if isinstance(w, complex) else w < 0.5
-        return a + w * step if near else b - step * (1 - w)
-
-    return in_float32(compute, self, end, weight)
+    step = end - self
+    if isinstance(weight, np.ndarray):
+        near = np.abs(weight) < 0.5 if weight.dtype.kind == "c" else weight < 0.5
+        return np.where(near, self + weight * step, end - step * (1 - weight))
+    near = abs(weight) < 0.5 if isinstance(weight, complex) else weight < 0.5
+    return self + weight * step if near else end - step * (1 - weight)
 
 
 # --- division ----------------------------------------------------------------------------------
@@ -175,7 +150,7 @@ def div_mode(self: Array, other: Array | Scalar, rounding_mode: str | None) -> A
             self = self.astype(dtypes.DEFAULT.dtype.np)
             if isinstance(other, np.ndarray):
                 other = other.astype(self.dtype)
-        return in_float32(np.divide, self, other)
+        return np.divide(self, other)
     if rounding_mode == "floor":
         return floor_divide(self, other)
     if rounding_mode == "trunc":
@@ -237,13 +212,10 @@ def power_derivative(self: Array, exponent: Array | float, n: int) -> Array:
         raise ValueRangeError(f"_power_derivative: n is {n}; it is from 0 to {MOST_DERIVATIVES}.")
     if not isinstance(exponent, np.ndarray):
         number = float(exponent)
-        return in_float32(lambda x: _powered(x, *falling_power(number, n, x.dtype.type)), self)
-
-    def compute(x: Array, p: Array) -> Array:
-        factor = math.prod((p - p.dtype.type(k) for k in range(n)), start=p.dtype.type(1))
-        return _powered(x, factor, *_two_difference(p, p.dtype.type(n)))
-
-    return in_float32(compute, self, exponent)
+        return _powered(self, *falling_power(number, n, self.dtype.type))
+    kind = exponent.dtype.type
+    factor = math.prod((exponent - kind(k) for k in range(n)), start=kind(1))
+    return _powered(self, factor, *_two_difference(exponent, kind(n)))
 
 
 def _powered(x: Array, factor: Any, power: Any, rest: Any) -> Array:
@@ -265,9 +237,7 @@ def over_power(self: Array, other: Array, n: int) -> Array:
     """self / other / other …"""
     if not 0 <= n <= MOST_DERIVATIVES:
         raise ValueRangeError(f"_over_power: n is {n}; it is from 0 to {MOST_DERIVATIVES}.")
-    return in_float32(
-        lambda x, y: functools.reduce(lambda part, _: part / y, range(n), x), self, other
-    )
+    return functools.reduce(lambda part, _: part / other, range(n), self)
 
 
 def exponential_derivative(self: Array, base: float, n: int) -> Array:
@@ -277,12 +247,9 @@ def exponential_derivative(self: Array, base: float, n: int) -> Array:
             f"_exponential_derivative(base={base}, n={n}): the base is positive, and n from 0 to "
             f"{MOST_DERIVATIVES}."
         )
-
-    def compute(x: Array) -> Array:
-        half = np.exp2(0.5 * x) if base == 2 else np.power(x.dtype.type(base), 0.5 * x)
-        return math.log(float(x.dtype.type(base))) ** n * half * half
-
-    return in_float32(compute, self)
+    number = self.dtype.type(base)
+    half = np.exp2(0.5 * self) if base == 2 else np.power(number, 0.5 * self)
+    return math.log(float(number)) ** n * half * half
 
 
 def _two_difference(a: Any, b: Any) -> tuple[Any, Any]:
@@ -300,7 +267,7 @@ def relu(self: Array) -> Array:
 
 def rsqrt(self: Array) -> Array:
     """1 / sqrt(self)."""
-    return in_float32(lambda x: np.reciprocal(np.sqrt(x)), self)
+    return np.reciprocal(np.sqrt(self))
 
 
 # --- exponentials and logarithms ---------------------------------------------------------------
@@ -308,9 +275,7 @@ def rsqrt(self: Array) -> Array:
 
 def sigmoid(self: Array) -> Array:
     """1 / (1 + exp(-self))."""
-    if self.dtype.char in "fd":
-        return real_sigmoid(self)
-    return in_float32(complex_sigmoid if self.dtype.kind == "c" else real_sigmoid, self)
+    return complex_sigmoid(self) if self.dtype.kind == "c" else real_sigmoid(self)
 
 
 def real_sigmoid(self: Array) -> Array:
@@ -338,8 +303,6 @@ def log1p(self: Array) -> Array:
     """log(1 + self); NumPy's complex loop loses small arguments, SciPy's does not."""
     if self.dtype.kind != "c":
         return np.log1p(self)
-    from scipy import special
-
     return special.log1p(self)
 
 
@@ -373,24 +336,16 @@ def share(self: Array, other: Array, binary: bool) -> Array:
     if self.dtype.kind == "c":
         difference = np.where(_same_infinity(self, other), 0, self - other)
         return complex_sigmoid(difference * LOG_2 if binary else difference)
-
-    def compute(a: Array, b: Array) -> Array:
-        small, below = _fallen(a, b, binary)
-        return np.where(a < b, small, a.dtype.type(1)) / below
-
-    return in_float32(compute, self, other)
+    small, below = _fallen(self, other, binary)
+    return np.where(self < other, small, self.dtype.type(1)) / below
 
 
 def share_slope(self: Array, other: Array, binary: bool) -> Array:
     """The product of both shares."""
     if self.dtype.kind == "c":
         return share(self, other, binary) * share(other, self, binary)
-
-    def compute(a: Array, b: Array) -> Array:
-        small, below = _fallen(a, b, binary)
-        return small / (below * below)
-
-    return in_float32(compute, self, other)
+    small, below = _fallen(self, other, binary)
+    return small / (below * below)
 
 
 def _fallen(a: Array, b: Array, binary: bool) -> tuple[Array, Array]:
@@ -411,18 +366,16 @@ def ldexp(self: Array, other: Array) -> Array:
     """self * 2**other without overflow on the way: the whole part of `other` moves the exponent."""
     if self.dtype.kind == "c":
         return self * exp2(other)
-    return in_float32(real_ldexp, self, other)
+    return real_ldexp(self, other)
 
 
 def inverse_power(self: Array, other: Array, n: int, sine: bool) -> Array:
-    """cos(nθ)/rⁿ or sin(nθ)/rⁿ of (x, y) = (other, self), 0 at the origin and at infinity."""
+    """cos(nθ)/rⁿ or sin(nθ)/rⁿ of (x, y) = (other, self), 0 at the origin and at infinity: the
+    n-th power of the direction (x + iy)/r, of which no part overflows, over rⁿ.
+    """
     if not 1 <= n <= MOST_DERIVATIVES:
         raise ValueRangeError(f"_inverse_power: n is {n}; it is from 1 to {MOST_DERIVATIVES}.")
-    return in_float32(lambda y, x: _inverse_power(y, x, n, sine), self, other)
-
-
-def _inverse_power(y: Array, x: Array, n: int, sine: bool) -> Array:
-    """The n-th power of the direction (x + iy)/r, whose parts cannot overflow, divided by rⁿ."""
+    y, x = self, other
     idle = ((y == 0) & (x == 0)) | np.isinf(y) | np.isinf(x)
     one, zero = y.dtype.type(1), y.dtype.type(0)
     length = np.hypot(np.where(idle, one, y), np.where(idle, one, x))
@@ -438,12 +391,8 @@ def _inverse_power(y: Array, x: Array, n: int, sine: bool) -> Array:
 
 def hypot_slope(factor: Array, self: Array, other: Array) -> Array:
     """factor · x / r, and 0 at the origin."""
-
-    def compute(f: Array, x: Array, y: Array) -> Array:
-        r = np.hypot(x, y)
-        return f * (x / np.where(r == 0, r.dtype.type(1), r))
-
-    return in_float32(compute, factor, self, other)
+    r = np.hypot(self, other)
+    return factor * (self / np.where(r == 0, r.dtype.type(1), r))
 
 
 def nothing(self: Array, other: Array) -> Array:
@@ -456,45 +405,33 @@ def nothing(self: Array, other: Array) -> Array:
 
 def one_less_square(self: Array) -> Array:
     """1 - x²."""
-    return in_float32(lambda x: (1 - x) * (1 + x), self)
+    return (1 - self) * (1 + self)
 
 
 def atan_slope(self: Array) -> Array:
     """1 / (1 + x²)."""
     if self.dtype.kind == "c":
         return 1 / (1 + self * self)
-
-    def compute(x: Array) -> Array:
-        far = np.abs(x) > 1
-        near = np.where(far, np.reciprocal(x), x)
-        near *= near
-        return np.where(far, near, x.dtype.type(1)) / (1 + near)
-
-    return in_float32(compute, self)
+    far = np.abs(self) > 1
+    near = np.where(far, np.reciprocal(self), self)
+    near *= near
+    return np.where(far, near, self.dtype.type(1)) / (1 + near)
 
 
 def atan_decay(self: Array) -> Array:
     """x / (1 + x²), which is equal for x and 1/x."""
     if self.dtype.kind == "c":
         return self / (1 + self * self)
-
-    def compute(x: Array) -> Array:
-        near = np.where(np.abs(x) > 1, np.reciprocal(x), x)
-        return near / (1 + near * near)
-
-    return in_float32(compute, self)
+    near = np.where(np.abs(self) > 1, np.reciprocal(self), self)
+    return near / (1 + near * near)
 
 
 def asinh_slope(self: Array) -> Array:
     """1 / √(1 + x²), far out 1/|x|."""
     if self.dtype.kind == "c":
         return 1 / np.sqrt(1 + self * self)
-
-    def compute(x: Array) -> Array:
-        size = np.abs(x)
-        return np.reciprocal(np.where(size < FAR, np.sqrt(1 + size * size), size))
-
-    return in_float32(compute, self)
+    size = np.abs(self)
+    return np.reciprocal(np.where(size < FAR, np.sqrt(1 + size * size), size))
 
 
 def tanh_slope(self: Array) -> Array:
@@ -502,12 +439,8 @@ def tanh_slope(self: Array) -> Array:
     if self.dtype.kind == "c":
         y = np.tanh(self)
         return 1 - y * y
-
-    def compute(x: Array) -> Array:
-        height = np.cosh(x)  # whose square leaves the range of numbers before its inverse does
-        return np.reciprocal(height) / height
-
-    return in_float32(compute, self)
+    height = np.cosh(self)  # whose square leaves the range of numbers before its inverse does
+    return np.reciprocal(height) / height
 
 
 def real_ldexp(self: Array, other: Array) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from adjoint.checks import quantization
 from adjoint.core import dtypes
-from adjoint.kernels.pointwise import widen
+from adjoint.kernels.halves import widen
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -230,7 +230,7 @@ def _draw(
     dtype = dtypes.of(self.dtype)
     if not any_dtype:
         creation.require_float(what, dtype)
-    wide = np.dtype(np.float32) if dtype.np in dtypes.REDUCED else dtype.np
+    wide = dtype.wide.np
     if not dtype.is_floating_point:
         wide = np.dtype(np.float64)
     with sampling(generator) as numpy, np.errstate(all="ignore"):

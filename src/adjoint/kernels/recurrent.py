@@ -15,7 +15,7 @@ import numpy as np
 from adjoint.c_kernels import product
 from adjoint.c_kernels import recurrent as native
 from adjoint.checks import recurrent
-from adjoint.kernels.pointwise import widen
+from adjoint.kernels.halves import widen
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -16,10 +16,14 @@ from adjoint.c_kernels.copies import copied
 from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, REDUCED, DType
+from adjoint.core.lazy import Lazy
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.reduction import products
 from adjoint.kernels.reduction.common import NATIVE
+
+linalg = Lazy("scipy.linalg")
 
 Array = np.ndarray[Any, Any]
 
@@ -103,7 +107,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
     axis = wrap_dim("logcumsumexp", dim, self.ndim)
     x = self
     if self.dtype.char not in "dfDF":
-        x = self.astype(np.float32 if self.dtype in REDUCED else DEFAULT.dtype.np)
+        x = self.astype(DEFAULT.dtype.np)
     if x.ndim == 0:
         result = copied(x)
     elif x.dtype.kind == "c":
@@ -113,7 +117,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
         if result is None:
             with np.errstate(all="ignore"):
                 result = np.logaddexp.accumulate(x, axis=axis)
-    return cast(result, dtypes.of(self.dtype)) if self.dtype in REDUCED else result
+    return result
 
 
 def _complex_logcumsumexp(x: Array, axis: int) -> Array:
@@ -188,7 +192,7 @@ def linear_recurrence(a: Array, b: Array, dim: int, reverse: bool) -> Array:
     whole-array steps, along one row as a triangular solve with two bands.
     """
     dtype = b.dtype
-    wide = np.dtype(np.float32) if dtype in REDUCED else dtype
+    kind = wide_dtype(dtype)
     a, b = np.broadcast_arrays(a, b)
     if b.ndim == 0 or b.size == 0:
         return b.copy()
@@ -197,9 +201,9 @@ def linear_recurrence(a: Array, b: Array, dim: int, reverse: bool) -> Array:
     if reverse:
         steps, weights = steps[..., ::-1], weights[..., ::-1]
     length = steps.shape[-1]
-    flat_b = steps.reshape(-1, length).astype(wide, copy=False)
-    flat_a = weights.reshape(-1, length).astype(wide, copy=False)
-    solve = _along_rows if len(flat_b) < length and wide.char in "fdFD" else _across_rows
+    flat_b = steps.reshape(-1, length).astype(kind, copy=False)
+    flat_a = weights.reshape(-1, length).astype(kind, copy=False)
+    solve = _along_rows if len(flat_b) < length and kind.char in "fdFD" else _across_rows
     result = solve(flat_a, flat_b).reshape(steps.shape)
     if reverse:
         result = result[..., ::-1]
@@ -219,9 +223,7 @@ def _across_rows(a: Array, b: Array) -> Array:
 
 
 def _along_rows(a: Array, b: Array) -> Array:
-    from scipy.linalg import get_blas_funcs
-
-    (solve,) = get_blas_funcs(("tbsv",), dtype=b.dtype)
+    (solve,) = linalg.get_blas_funcs(("tbsv",), dtype=b.dtype)
     bands = np.ones((2, b.shape[1]), b.dtype, order="F")
     result = np.empty(b.shape, b.dtype)
     for row, (weights, right) in enumerate(zip(a, b, strict=True)):

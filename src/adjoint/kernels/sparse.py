@@ -12,16 +12,12 @@ from adjoint.c_kernels import sparse as native
 from adjoint.checks.sparse import check_inexact
 from adjoint.core.dtypes import of
 from adjoint.core.errors import LinAlgError
+from adjoint.kernels.halves import wide_dtype
 from adjoint.structures.invariants import check_integers, check_range
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _AT_ONCE = 1 << 16  # products that are made before they are added up: they stay in the cache
-
-
-def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """A dtype that SciPy's sparse matrices take, to compute in."""
-    return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iu" else dtype
 
 
 def _checked(what: str, rows: Array, columns: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
@@ -49,7 +45,7 @@ def _by_rows(rows: Array, columns: Array, values: Array, size: int) -> tuple[Arr
 
 def product(rows: Array, columns: Array, values: Array, dense: Array, size: int) -> Array:
     """out[r] = Σ values[k] dense[c] over the elements k = (r, c)."""
-    wide, dtype = _wide(values.dtype), values.dtype
+    wide, dtype = wide_dtype(values.dtype), values.dtype
     rows, columns = _checked("_sparse_product", rows, columns, (size, dense.shape[0]))
     values, dense = values.astype(wide, copy=False), np.ascontiguousarray(dense, wide)
     starts, columns, values = _by_rows(rows, columns, values, size)
@@ -63,7 +59,7 @@ def product(rows: Array, columns: Array, values: Array, dense: Array, size: int)
 def sample(rows: Array, columns: Array, left: Array, right: Array) -> Array:
     """out[k] = Σ left[r] right[c] for the elements k = (r, c)."""
     check_inexact("_sparse_sample", of(left.dtype))
-    wide, dtype = _wide(left.dtype), left.dtype
+    wide, dtype = wide_dtype(left.dtype), left.dtype
     rows, columns = _checked("_sparse_sample", rows, columns, (left.shape[0], right.shape[0]))
     left, right = np.ascontiguousarray(left, wide), np.ascontiguousarray(right, wide)
     found = native.sample(rows, columns, left, right)

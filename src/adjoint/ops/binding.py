@@ -156,14 +156,14 @@ def raw_operator(name: str) -> Callable[..., Any]:
     if len(overloads) == 1:
         row = TABLE.row(name, overloads[0])
         if len(row.schema.arguments) == 1 and row.archetype.promotes and row.names_kernel:
-            kernel = reference(row.kernel, "kernels", row, "kernel")
+            kernel = kernel_of(row)
             if isinstance(kernel, np.ufunc):
                 return kernel
             single = row.family in FAMILIES and len(row.schema.returns) == 1
             if single and row.texts.keys().isdisjoint(("kink", "order")):
                 return _on_few(kernel, lift(operators.packet(name).function))
         if _takes_arrays_alone(row):
-            return reference(row.kernel, "kernels", row, "kernel")
+            return kernel_of(row)
     return _straight(operators.packet(name))
 
 
@@ -228,7 +228,7 @@ def _kernel_on_arrays(
         return None
     if not op.row.names_kernel or op.row.family not in FAMILIES:  # a user's kernel is checked
         return None
-    kernel = reference(op.row.kernel, "kernels", op.row, "kernel")
+    kernel = kernel_of(op.row)
     schema = op.schema.arguments
     defaults = [arguments.convert("", a, a.default) if a.has_default else None for a in schema]
     places = {a.name: i for i, a in enumerate(schema)}
@@ -452,6 +452,15 @@ def takes(function: Callable[..., Any], count: int) -> bool:
 def takes_operator(name: str, count: int) -> bool:
     """Whether an overload of an operator takes so many arguments by position."""
     return any(o.positional >= count for o in operators.packet(name).operators)
+
+
+@remembered
+def kernel_of(row: Row) -> Callable[..., Any]:
+    """Return the kernel that a row names, as a function of arrays."""
+    found = reference(row.kernel, "kernels", row, "kernel")
+    if not row.computes_wide:
+        return found
+    return functools.partial(reference("halves.in_float32", "kernels", row, "kernel"), found)
 
 
 @remembered

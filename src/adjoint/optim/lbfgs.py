@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ValueRangeError
+from adjoint.core.records import record
 from adjoint.optim.optimizer import Optimizer
 from adjoint.optim.options import check_at_least
 from adjoint.tensor.modes import enable_grad, no_grad
@@ -232,7 +233,8 @@ class _Search:
         return _zoomed(look, start, bracket, left, width)
 
 
-class Point(NamedTuple):
+@record
+class Point:
     """A point of a line search."""
 
     t: float  # how far along the direction

@@ -31,9 +31,10 @@ from adjoint.compiler.loop_programs import (
     Statement,
     Store,
 )
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import OF
 from adjoint.elements import functions, language
-from adjoint.elements.c_types import C_TYPES, literal
+from adjoint.elements.c_numbers import literal, suffix
 from adjoint.graph.ir import Value
 from adjoint.toolchain import background, build
 
@@ -115,7 +116,7 @@ def source(
     body: list[Statement] = [*loads[len(present) :]]
     for node in graph.nodes:
         names[node.output] = f"v{len(names)}"
-        body.append(_statement(node, names, c_type))
+        body.append(_statement(node, names, kind.name))
     for target, value in zip([arrays[0], *arrays[2:]], graph.outputs, strict=True):
         body.append(Store(Place(target, variable(ROW)), names[value]))
     loop = ForLoop(ROW, (FIRST,), (LAST,), body, vector=True)
@@ -126,11 +127,10 @@ def source(
     return functions.prelude(text, build.data_offset()) + text
 
 
-def _statement(node: Any, names: dict[Any, str], c_type: str) -> Let:
+def _statement(node: Any, names: dict[Any, str], dtype: str) -> Let:
     """The statement of a node, from the C text of its row."""
-    row = node.op.row
+    row, c_type = node.op.row, C_TYPES[dtype]
     given = dict(zip(row.schema.names, node.args, strict=True))
-    dtype = "float32" if c_type == "float" else "float64"
     text = language.expression(row, dtype, given)
     assert text is not None, f"{node.name} has no C text, and a formula of an optimiser uses it"
     operands = {
@@ -138,6 +138,5 @@ def _statement(node: Any, names: dict[Any, str], c_type: str) -> Let:
         for name, v in given.items()
         if v is not None
     }
-    suffix = "f" if c_type == "float" else ""
     kind = "int" if node.output.dtype.name == "bool" else c_type
-    return Let(names[node.output], kind, text.format_map(operands | {"@": suffix}))
+    return Let(names[node.output], kind, text.format_map(operands | {"@": suffix(c_type)}))

@@ -24,10 +24,11 @@ from adjoint.core.devices import existing_device
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, FileError
 from adjoint.core.records import record
+from adjoint.core.shapes import row_major
 from adjoint.core.storage import address, storage_of
 from adjoint.serialization.replacing import replace_file
 from adjoint.serialization.sources import Source, is_path, opened
-from adjoint.serialization.storages import Memory, row_by_row
+from adjoint.serialization.storages import Memory
 from adjoint.tensor.tensor import Tensor
 
 __all__ = ["load", "load_file", "safe_open", "save", "save_file"]
@@ -121,7 +122,7 @@ def _check_cover(source: Source, entries: list[Entry], start: int) -> None:
 
 def _tensor(source: Source, entry: Entry) -> Tensor:
     memory = Memory(source.array(entry.start, entry.size))
-    return memory.tensor(entry.dtype, 0, entry.shape, row_by_row(entry.shape))
+    return memory.tensor(entry.dtype, 0, entry.shape, row_major(entry.shape))
 
 
 def read(source: Source) -> dict[str, Tensor]:

@@ -17,7 +17,7 @@ from adjoint.core.dtypes import DType, bool_, complex32, complex64, float16, flo
 from adjoint.core.errors import FileError
 from adjoint.core.records import record
 from adjoint.core.remembering import cached_property
-from adjoint.core.shapes import show
+from adjoint.core.shapes import row_major, show
 from adjoint.core.storage import address, storage_of, strides_in_elements
 from adjoint.homes.complex32 import holding_rounded
 from adjoint.nn.parameter import Parameter
@@ -60,7 +60,7 @@ class Blocks:
         flat, offset = storage_of(array)
         number = self._number(flat, half=tensor.dtype is complex32)
         # An array without elements has strides of 0 in NumPy, and ordinary ones in PyTorch.
-        strides = strides_in_elements(array) if array.size else row_by_row(array.shape)
+        strides = strides_in_elements(array) if array.size else row_major(array.shape)
         return Place(number, tensor.dtype, offset, array.shape, strides)
 
     def _number(self, flat: Array, *, half: bool) -> int:
@@ -71,15 +71,6 @@ class Blocks:
             # complex32 is written as PyTorch has it: pairs of float16
             self.arrays.append(flat.view(np.float32).astype(np.float16) if half else flat)
         return self._numbers[key]
-
-
-def row_by_row(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a tensor whose rows follow one another."""
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
 
 
 # ---- loading ------------------------------------------------------------------------------------

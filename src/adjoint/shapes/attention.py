@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from adjoint.checks import attention as geometry
-from adjoint.core import dtypes
 from adjoint.core.shapes import Spec
 
 
@@ -22,7 +21,7 @@ def attention(
 ) -> tuple[Spec, Spec]:
     """One value for each query, and one number, at least in float32."""
     sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
-    wide = dtypes.float32 if query.dtype.np in dtypes.REDUCED else query.dtype
+    wide = query.dtype.wide
     each = (*sizes.batch, sizes.queries)
     return Spec((*each, sizes.features), query.dtype), Spec(each, wide)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from adjoint.checks import normalization
-from adjoint.core import dtypes
 from adjoint.core.shapes import Shape, Spec
 
 
@@ -29,7 +28,7 @@ def fused_rms_norm(
 ) -> tuple[Spec, Spec]:
     """The result, and 1/√(mean square) at least in float32."""
     normalization.check_rms(input, normalized_shape, weight)
-    wide = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
+    wide = input.dtype.wide
     return input, Spec(statistics_shape(input, normalized_shape), wide)
 
 
@@ -82,7 +81,7 @@ def batch_normalized(
     """The result, and three numbers for each channel, at least in float32."""
     kinds = (None if t is None else t.dtype for t in (weight, bias))
     normalization.check_batch("batch_norm", input, input.dtype, kinds, weight=weight, bias=bias)
-    wide = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
+    wide = input.dtype.wide
     statistics = Spec(input.shape[1:2], wide)
     return input, statistics, statistics, statistics
 

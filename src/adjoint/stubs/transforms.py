@@ -11,8 +11,8 @@ import inspect
 from collections.abc import Iterator
 from inspect import Parameter, Signature
 from types import FunctionType, ModuleType
-from typing import NamedTuple
 
+from adjoint.core.records import record
 from adjoint.stubs import operators
 from adjoint.stubs.modules import Text
 
@@ -26,7 +26,8 @@ IMPORTS = {
 Overload = tuple[dict[str, str], str]  # ({"f": "Callable[P, R]"}, "Callable[P, R]")
 
 
-class _Chosen(NamedTuple):
+@record
+class _Chosen:
     """What a transform is told to differentiate, and what its derivatives are then."""
 
     function: str  # `{}` is what it returns

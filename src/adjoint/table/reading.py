@@ -29,7 +29,7 @@ _COLUMNS = frozenset((
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink", "near", "above",
     "fan", "clusters", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites",
     "random", "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
-    "nested", "autocast", "requires", "native", "former", "widens", "creates",
+    "nested", "autocast", "requires", "native", "former", "computes", "creates",
     "dtypes",
 ))  # fmt: skip
 # The words allowed in columns of words; `promote` may also list arguments.
@@ -47,6 +47,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "selects": ("some", "all"),
     "autocast": ("lower", "float32", "widest", "parts", "whole"),
     "native": ("early",),
+    "computes": ("wide",),
     "routine": (
         "triangular",
         "cholesky",
@@ -633,7 +634,7 @@ FACTS: dict[str, Callable[[_RowReader, str], Any]] = {
     "requires": _RowReader.argument_names,
     "native": _RowReader.word,
     "random": lambda reader, column: reader.boolean(column, reader.nodes[column]),
-    "widens": lambda reader, column: reader.boolean(column, reader.nodes[column]),
+    "computes": _RowReader.word,
     "creates": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "fills": _RowReader.number_or_argument,
     "linear": _RowReader.argument_names,

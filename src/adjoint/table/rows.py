@@ -178,13 +178,21 @@ class Row:
     @cached_property
     def widens(self) -> bool:
         """Whether derivatives and decomposition of float16 and bfloat16 are computed in float32, as
-        for elementwise rows. Note [Narrow derivatives] in tape/narrow.py.
+        for elementwise rows and with `computes: wide`. Note [Narrow derivatives] in tape/narrow.py.
         """
         returned = self.schema.returns
         if len(returned) != 1 or returned[0].type.is_list:
             return False
         elementwise = self.archetype.promotes and self.archetype.result == "same"
-        return (elementwise and not self.selects) or self.texts.get("widens", "").lower() == "true"
+        return (elementwise and not self.selects) or "computes" in self.texts
+
+    @cached_property
+    def computes_wide(self) -> bool:
+        """Whether the kernel, which knows of no halves, is given float32 in their place, and its
+        result is rounded: `computes: wide`. One that is told the dtype of its result rounds itself.
+        """
+        asked = {"dtype", "half_to_float"}.intersection(self.schema.names)
+        return "computes" in self.texts and self.names_kernel and not asked
 
     @cached_property
     def creates(self) -> bool:

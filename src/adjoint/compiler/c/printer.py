@@ -39,8 +39,8 @@ from adjoint.compiler.loop_programs import (
     Total,
     may_repeat,
 )
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.c_types import C_TYPES
 from adjoint.graph.ir import Value
 
 _WIDEST = 16  # elements of a vector

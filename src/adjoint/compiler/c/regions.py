@@ -16,7 +16,7 @@ from adjoint.compiler.c.scope import (
 )
 from adjoint.compiler.c.tapes import AGAIN
 from adjoint.compiler.plan import Nested, Operand, Remake
-from adjoint.elements.c_types import C_TYPES
+from adjoint.core.c_types import C_TYPES
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Value
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.accumulators import ACCUMULATORS, DECLARED
-from adjoint.compiler.affine import row_major
 from adjoint.compiler.arena import THREADS, ProgramLayout
 from adjoint.compiler.c.printer import printed
 from adjoint.compiler.c.regions import Regions
@@ -39,8 +38,9 @@ from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Callback, Nested, Operand, RoutineCall
 from adjoint.compiler.sweeps import Sweep
+from adjoint.core.c_types import C_TYPES
+from adjoint.core.shapes import row_major
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.c_types import C_TYPES
 from adjoint.graph.ir import Value
 
 # Compile time grows faster than the length of a function.

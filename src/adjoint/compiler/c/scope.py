@@ -9,9 +9,10 @@ from typing import Any
 
 from adjoint.compiler.arena import ProgramLayout
 from adjoint.compiler.plan import Operand
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
-from adjoint.elements.c_types import C_TYPES, literal
+from adjoint.elements.c_numbers import literal
 from adjoint.graph.ir import Value
 
 ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # indices into the block of arguments

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.loop_programs import LoopProgram, Total
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.c_types import C_TYPES
 
 
 def own_arguments(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,7 +26,7 @@ from adjoint.compiler.loop_programs import (
 )
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.draft import Axis, Band, Draft, TransposedBlocks
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, joined
 from adjoint.core.symbolic_sizes import is_open, surely, with_known
 from adjoint.graph.ir import Node
 
@@ -111,21 +112,10 @@ def joined_axes(
     space: Shape, positions: Sequence[Affine], reduced: tuple[int, ...], fixed: int
 ) -> list[Axis]:
     """Join neighbouring dimensions that every position walks as one; the first `fixed` stay."""
-    axes: list[Axis] = []
     steps = [p.coefficients(len(space)) for p in dict.fromkeys(positions)]
-    for d, size in enumerate(space):
-        last = axes[-1] if axes else None
-        joins = (
-            last is not None
-            and d > fixed
-            and last.reduced == (d in reduced)
-            and all(s[d - 1] == s[d] * size for s in steps)
-        )
-        if joins and last is not None:
-            axes[-1] = Axis((*last.dims, d), last.size * size, last.reduced)
-        else:
-            axes.append(Axis((d,), size, d in reduced))
-    return axes
+    starts = {d for d in range(len(space)) if d <= fixed or (d in reduced) != (d - 1 in reduced)}
+    groups = joined(space, steps, starts)
+    return [Axis(g, math.prod(space[d] for d in g), g[0] in reduced) for g in groups]
 
 
 def cut_axes(draft: Draft, band: Band) -> None:

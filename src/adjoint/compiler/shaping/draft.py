@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from adjoint.compiler.affine import Affine, RowShape, row_major, variable
+from adjoint.compiler.affine import Affine, RowShape, variable
 from adjoint.compiler.definitions import Prefix, Reduction
 from adjoint.compiler.loop_programs import (
     LANE,
@@ -18,7 +18,7 @@ from adjoint.compiler.loop_programs import (
 from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import FusedLoop, Plan
 from adjoint.core.records import record, structure
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.graph.ir import Value
 
 WHOLE = 8  # elements in a vector

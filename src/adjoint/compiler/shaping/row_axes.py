@@ -19,8 +19,8 @@ from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, po
 from adjoint.compiler.shaping.bytes import room_of
 from adjoint.compiler.shaping.common_values import Sharing
 from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTransposable
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open, with_known
-from adjoint.elements.c_types import C_TYPES
 
 _LONG_ROW = 1024  # accumulators next to one another
 _MANY_ROWS = 32  # rows that threads can share evenly

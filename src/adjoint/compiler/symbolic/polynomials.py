@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import Affine, flat, identity, row_major
+from adjoint.compiler.affine import Affine, flat, identity
 from adjoint.compiler.definitions import (
     Address,
     Arange,
@@ -39,6 +39,7 @@ from adjoint.compiler.routines import Routine
 from adjoint.core.errors import AdjointError
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import structure
+from adjoint.core.shapes import row_major
 from adjoint.core.symbolic_sizes import (
     NotOpen,
     Real,

@@ -20,8 +20,8 @@ from adjoint.decompositions.attention.scores import (
     new_seed,
     scores_of,
     weights_of,
-    wide,
 )
+from adjoint.decompositions.halves import wide
 
 Tensor = Any
 

@@ -8,16 +8,12 @@ from typing import Any
 from adjoint import ops
 from adjoint.checks import attention as geometry
 from adjoint.core import dtypes
+from adjoint.decompositions.halves import wide
 
 Tensor = Any
 
 INFINITY = float("inf")
 BITS = 0xFFFFFFFF  # the largest number of 32 bits
-
-
-def wide(tensor: Tensor) -> Tensor:
-    """At least in float32."""
-    return tensor.to(dtypes.float32) if tensor.dtype.np in dtypes.REDUCED else tensor
 
 
 def attention(

@@ -15,6 +15,7 @@ from adjoint.checks import normalization
 from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.core.shapes import Shape, show
+from adjoint.decompositions.halves import wide
 from adjoint.decompositions.normalization.common import (
     attached,
     inverse_deviation,
@@ -22,7 +23,6 @@ from adjoint.decompositions.normalization.common import (
     returned,
     scaled,
     total,
-    wide,
 )
 
 Tensor = Any
@@ -335,7 +335,7 @@ def instance_norm(
         result = native_batch_norm(each, w, b, None, None, use_input_stats, momentum, eps)[0]
         return result.reshape(input.shape)
     # Running statistics keep their dtype, and are computed in the dtype of the input.
-    kind = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
+    kind = input.dtype.wide
     old = [t.to(kind).repeat((count,)) for t in (running_mean, running_var)]
     result, _, _, mean, variance = batch_norm_functional(
         each, w, b, old[0], old[1], use_input_stats, momentum, eps

@@ -12,14 +12,10 @@ from typing import Any
 from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
+from adjoint.decompositions.halves import wide
 from adjoint.decompositions.reduction import SAFE, scales
 
 Tensor = Any
-
-
-def wide(tensor: Tensor) -> Tensor:
-    """At least in float32."""
-    return tensor.to(dtypes.float32) if tensor.dtype.np in dtypes.REDUCED else tensor
 
 
 def moments(x: Tensor, dims: Shape) -> tuple[Tensor, Tensor, Tensor]:

@@ -10,14 +10,9 @@ from adjoint import ops
 from adjoint.checks import normalization
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show, wrap_dim
+from adjoint.decompositions.halves import wide
 from adjoint.decompositions.images import laid_out_as
-from adjoint.decompositions.normalization.common import (
-    inverse_deviation,
-    moments,
-    scaled,
-    total,
-    wide,
-)
+from adjoint.decompositions.normalization.common import inverse_deviation, moments, scaled, total
 
 Tensor = Any
 

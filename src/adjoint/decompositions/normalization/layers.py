@@ -9,6 +9,7 @@ from adjoint import ops
 from adjoint.checks import normalization
 from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
+from adjoint.decompositions.halves import wide
 from adjoint.decompositions.normalization.common import (
     attached,
     inverse_deviation,
@@ -17,7 +18,6 @@ from adjoint.decompositions.normalization.common import (
     returned,
     scaled,
     total,
-    wide,
 )
 
 Tensor = Any

@@ -74,7 +74,7 @@ def resample_backward(
 def _computed_in(dtype: DType) -> DType:
     if dtype.name == "uint8":
         return dtypes.float64
-    return dtypes.float32 if dtype.np in dtypes.REDUCED else dtype
+    return dtype.wide
 
 
 def _column(weights: Tensor, k: int, x: Tensor, dim: int) -> Tensor:

@@ -19,6 +19,7 @@ from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
+from adjoint.decompositions.halves import wide
 
 Tensor = Any
 
@@ -112,7 +113,7 @@ def grid_sample(
     """The sum over the taps of their weights times the elements there."""
     resampling.check_sampling("grid_sampler", input.shape, grid.shape)
     axes = _axes(grid, input.shape[2:], interpolation_mode, padding_mode, align_corners)
-    flat = _flat(_wide(input))
+    flat = _flat(wide(input))
     total: Tensor = 0
     for taps, index in _taps(axes, flat, input.shape[2:]):
         weight = _product([tap.weight for tap in taps])  # NaN stays, also outside
@@ -129,7 +130,7 @@ def grid_sample_input_backward(
     resampling.check_sampling("grid_sampler_backward", *shapes)
     sizes = tuple(input_size[2:])
     axes = _axes(grid, sizes, interpolation_mode, padding_mode, align_corners)
-    flat = _flat(_wide(grad_output))
+    flat = _flat(wide(grad_output))
     shape = (*flat.shape[:2], math.prod(sizes))
     total: Tensor = 0
     for taps, index in _taps(axes, flat, sizes):
@@ -149,7 +150,7 @@ def grid_sample_grid_backward(
     if interpolation_mode == NEAREST:
         return ops.zeros_like(grid)
     axes = _axes(grid, input.shape[2:], interpolation_mode, padding_mode, align_corners)
-    flat, grads = _flat(_wide(input)), _flat(_wide(grad_output))
+    flat, grads = _flat(wide(input)), _flat(wide(grad_output))
     totals: list[Tensor] = [0] * len(axes)
     for taps, index in _taps(axes, grads, input.shape[2:]):
         along = (_masked(taps, flat.gather(2, index)) * grads).sum(1)
@@ -157,10 +158,6 @@ def grid_sample_grid_backward(
             factors = [t.slope if i == moved else t.weight for i, t in enumerate(taps)]
             totals[moved] = totals[moved] + along * _product(factors)
     return ops.stack(totals[::-1], -1).reshape(grid.shape).to(grid.dtype)
-
-
-def _wide(tensor: Tensor) -> Tensor:
-    return tensor.to(dtypes.float32) if tensor.dtype.np in dtypes.REDUCED else tensor
 
 
 def _flat(x: Tensor) -> Tensor:
@@ -204,7 +201,7 @@ def _axes(
     grid: Tensor, sizes: Shape, mode: int, padding: int, align_corners: bool
 ) -> list[list[Tap]]:
     """The taps along each dimension; the last coordinate of the grid is of the first dimension."""
-    flat = _wide(grid).reshape((grid.shape[0], math.prod(grid.shape[1:-1]), grid.shape[-1]))
+    flat = wide(grid).reshape((grid.shape[0], math.prod(grid.shape[1:-1]), grid.shape[-1]))
     return [
         _along(flat.select(2, len(sizes) - 1 - d), size, len(sizes), mode, padding, align_corners)
         for d, size in enumerate(sizes)

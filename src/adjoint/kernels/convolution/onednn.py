@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from adjoint.c_kernels.copies import contiguous
 from adjoint.checks.convolution import Geometry
 from adjoint.core.dtypes import bfloat16
 from adjoint.core.lazy import Lazy
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, row_major
 from adjoint.core.threads import follow, lock
 
 if TYPE_CHECKING:
@@ -256,10 +257,7 @@ def _weight(sizes: Geometry, dtype: np.dtype[Any]) -> Descriptor:
     """The descriptor of row-major weights, with several groups as a dimension in front."""
     groups, (rows, *rest) = sizes.groups, sizes.weight
     shape = (rows, *rest) if groups == 1 else (groups, rows // groups, *rest)
-    steps = [1]
-    for size in reversed(shape[1:]):
-        steps.insert(0, steps[0] * size)
-    return Descriptor(shape, tuple(steps), dtype)
+    return Descriptor(shape, row_major(shape), dtype)
 
 
 def _bias(sizes: Geometry, large: Descriptor) -> Descriptor:
@@ -369,7 +367,7 @@ def convolve(
     plan = _plan_for("convolve", sizes, large, small, biased=bias is not None)
     if plan is None:
         return False
-    plan(large, _dense(weight), small, *(() if bias is None else (_dense(bias),)))
+    plan(large, contiguous(weight), small, *(() if bias is None else (contiguous(bias),)))
     return True
 
 
@@ -380,7 +378,7 @@ def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, lar
     plan = _plan_for("spread", sizes, large, small, biased=False)
     if plan is None:
         return False
-    plan(small, _dense(weight), large)
+    plan(small, contiguous(weight), large)
     if bias is not None:
         large += bias.reshape((-1, *(1,) * (large.ndim - 2)))
     return True
@@ -393,9 +391,3 @@ def correlate(large: Array, small: Array, sizes: Geometry, weight: Array) -> boo
         return False
     plan(large, small, weight)
     return True
-
-
-def _dense(array: Array) -> Array:
-    if array.flags.c_contiguous and array.flags.aligned:
-        return array
-    return np.array(array, order="C")

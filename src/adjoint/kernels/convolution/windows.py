@@ -26,17 +26,17 @@ def convolve(
     large: Array, weight: Array, bias: Array | None, sizes: Geometry, small: Array
 ) -> None:
     """Write `small`: the weight times the windows, plus the bias of each channel."""
-    dense = small if small.flags.c_contiguous else np.empty(small.shape, small.dtype)
+    whole = small if small.flags.c_contiguous else np.empty(small.shape, small.dtype)
     matrix = weight.reshape(_matrix_shape(sizes))
-    target = _matrices(dense, sizes)
+    target = _matrices(whole, sizes)
     if not large.size:
-        dense[...] = 0
+        whole[...] = 0
     for part, columns in _columns(large, sizes):
         np.matmul(matrix, columns, out=target[part])
     if bias is not None:
-        dense += bias.reshape((-1, *(1,) * len(sizes.kernel)))
-    if dense is not small:
-        small[...] = dense
+        whole += bias.reshape((-1, *(1,) * len(sizes.kernel)))
+    if whole is not small:
+        small[...] = whole
 
 
 def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, large: Array) -> None:

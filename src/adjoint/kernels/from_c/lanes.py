@@ -12,6 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.lazy import Lazy
+
+special = Lazy("scipy.special")
+
 Array = np.ndarray[Any, np.dtype[Any]]
 SPLITTER = 134217729.0  # 2**27 + 1: Dekker's splitting of a float64 into two halves
 
@@ -157,8 +161,6 @@ def _ldexp(x: Any, power: Any) -> Any:
 
 def _of_scipy(name: str) -> Callable[..., Any]:
     def function(*given: Any) -> Any:
-        from scipy import special
-
         return getattr(special, name)(*given)
 
     return function

@@ -11,7 +11,10 @@ from adjoint.c_kernels.copies import copied
 from adjoint.checks.indexing import check_number
 from adjoint.core import dtypes
 from adjoint.core.errors import IndexOutOfRange
+from adjoint.core.lazy import Lazy
 from adjoint.core.promotion import fit_number
+
+sparse = Lazy("scipy.sparse")
 
 Array = np.ndarray[Any, Any]
 
@@ -63,11 +66,6 @@ def wide(array: Array) -> Array:
     return copied(array)
 
 
-def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype that sums of `dtype` are accumulated in."""
-    return np.dtype(np.float32) if dtype in dtypes.REDUCED else dtype
-
-
 def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
     """Return `array` rounded to `dtype`, itself if it has it already."""
     return array if array.dtype == dtype else array.astype(dtype)
@@ -101,10 +99,8 @@ def add_rows(target: Array, rows: Array, values: Array) -> None:
 
 def _selection(rows: Array, count: int, dtype: Any) -> Any:
     """The sparse matrix S with (S x)[i] = x[rows[i]], of `count` columns."""
-    from scipy.sparse import csr_matrix
-
     ones = np.ones(rows.size, dtype)
-    return csr_matrix((ones, rows, np.arange(rows.size + 1)), shape=(rows.size, count))
+    return sparse.csr_matrix((ones, rows, np.arange(rows.size + 1)), shape=(rows.size, count))
 
 
 def last_of_each(places: Array) -> Array:

@@ -25,12 +25,12 @@ from adjoint.checks.indexing import (
 )
 from adjoint.core.choosing import choose
 from adjoint.core.errors import DimensionError, ShapeError
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.indexing.accumulate import (
     add_rows,
     last_of_each,
     narrowed,
     wide,
-    wide_dtype,
     wrapped,
 )
 from adjoint.kernels.indexing.masked import chosen

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import indexing as native
-from adjoint.c_kernels.copies import copied, dense, zeros
+from adjoint.c_kernels.copies import contiguous_if_large, copied, zeros
 from adjoint.checks.indexing import (
     check_alpha,
     check_scalar_tensor,
@@ -21,13 +21,13 @@ from adjoint.checks.indexing import (
 )
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.indexing.accumulate import (
     add_rows,
     fit,
     in_bounds,
     narrowed,
     wide,
-    wide_dtype,
     wrapped,
 )
 
@@ -77,7 +77,7 @@ def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) ->
 def _add(result: Array, dim: int, index: Array, source: Array) -> None:
     outer, size, inner = _split(sized(result), dim)
     target, values = result.reshape(outer, size, inner), source.reshape(outer, index.size, inner)
-    if outer > 1 and native.add_rows(target, index, dense(values)):
+    if outer > 1 and native.add_rows(target, index, contiguous_if_large(values)):
         return
     rows = index
     if outer != 1:

@@ -6,7 +6,6 @@ Everything works on flat places: element `j` of the index stands for the place i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,14 +16,14 @@ from adjoint.c_kernels.copies import copied, zeros
 from adjoint.checks.indexing import check_gather, check_reduce, check_scatter, sized
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError
-from adjoint.core.shapes import wrap_dim
+from adjoint.core.shapes import row_major, wrap_dim
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.indexing.accumulate import (
     fit,
     in_bounds,
     last_of_each,
     narrowed,
     wide,
-    wide_dtype,
 )
 
 Array = np.ndarray[Any, Any]
@@ -43,7 +42,7 @@ def _blocks(what: str, shape: Ints, dim: int, index: Array) -> Iterator[tuple[sl
     places fits the cache, which is twice as fast as all of them at once.
     """
     index = in_bounds(what, index, shape[dim], dim)
-    strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    strides = row_major(shape)
     rows = max(1, _BLOCK * len(index) // max(index.size, 1))
     for start in range(0, len(index), rows):
         part = index[start : start + rows]

@@ -29,8 +29,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
 from adjoint.kernels.linalg.common import Array, mH
+
+hierarchy, distance = Lazy("scipy.cluster.hierarchy"), Lazy("scipy.spatial.distance")
 
 NEAR = 100  # values closer than this many ulp of the largest one count as equal
 
@@ -239,12 +242,10 @@ def _linked(
 
 def _pieces(gaps: Array) -> list[Array]:
     """The sets into which the widest of the gaps that join everything parts a set."""
-    from scipy.cluster.hierarchy import fcluster, linkage
-    from scipy.spatial.distance import squareform
-
     distances = np.where(np.isfinite(gaps), gaps, 0)
-    tree = linkage(squareform(0.5 * (distances + distances.T), checks=False), "single")
-    names = fcluster(tree, 2, "maxclust")
+    pairs = distance.squareform(0.5 * (distances + distances.T), checks=False)
+    tree = hierarchy.linkage(pairs, "single")
+    names = hierarchy.fcluster(tree, 2, "maxclust")
     return [np.nonzero(names == name)[0] for name in np.unique(names)]
 
 

@@ -15,6 +15,9 @@ import numpy as np
 from adjoint.checks.linalg import check_dtype, check_matrix, check_square
 from adjoint.core import dtypes
 from adjoint.core.errors import LinAlgError
+from adjoint.core.lazy import Lazy
+
+linalg = Lazy("scipy.linalg")
 
 Array = np.ndarray[Any, Any]
 
@@ -54,9 +57,7 @@ def lapack(name: str, *arrays: Array, reports: bool = False) -> Callable[..., An
     An `info` below 0, an argument that LAPACK refuses, always raises. One above 0 is handed on if
     the routine `reports` something of the matrix with it, and raises otherwise.
     """
-    from scipy.linalg import get_lapack_funcs
-
-    found: Any = get_lapack_funcs(name, arrays)
+    found: Any = linalg.get_lapack_funcs(name, arrays)
 
     def routine(*args: Any, **keywords: Any) -> Any:
         results = found(*args, **keywords)

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from adjoint.core import dtypes
+from adjoint.core.lazy import Lazy
+from adjoint.kernels.halves import widen
 from adjoint.kernels.linalg.common import Array, square
+
+linalg = Lazy("scipy.linalg")
 
 _C = (
     1.0, 0.5, 3 / 25, 11 / 600, 11 / 5520, 3 / 18400, 1 / 96600, 1 / 1932000, 1 / 48944000,
@@ -26,7 +29,7 @@ _SURE = 2.0  # up to this norm SciPy's exponential is as good; for larger ones i
 
 def matrix_exp(self: Array) -> Array:
     """Σ Aᵏ/k!."""
-    wide = self.astype(np.float32) if self.dtype in dtypes.REDUCED else self
+    wide = widen(self)
     square("linalg_matrix_exp(A)", wide)
     if not self.size:
         return self.copy()
@@ -43,15 +46,13 @@ def _norm(A: Array) -> Array:
 
 def _one(A: Array) -> Array:
     """The exponential of one matrix; by SciPy, where halving according to the norm is right."""
-    from scipy.linalg import expm
-
     norm = float(_norm(A))
     if norm <= _SURE:
-        return np.asarray(expm(A))
+        return np.asarray(linalg.expm(A))
     halvings = int(np.frexp(norm / _SURE)[1]) if norm < 1e100 else 0
     if not halvings or float(_norm(A @ A)) < (norm / 4) ** 2:
         return _together(A[None])[0]
-    X = np.asarray(expm(A * 2.0**-halvings))
+    X = np.asarray(linalg.expm(A * 2.0**-halvings))
     for _ in range(halvings):
         X = X @ X
     return X

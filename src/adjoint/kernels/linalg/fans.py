@@ -17,6 +17,7 @@ import numpy as np
 
 from adjoint.checks.linalg import check_real
 from adjoint.core import dtypes
+from adjoint.core.lazy import Lazy
 from adjoint.kernels.linalg.clusters import (
     Cluster,
     Set,
@@ -29,6 +30,9 @@ from adjoint.kernels.linalg.clusters import (
 )
 from adjoint.kernels.linalg.common import Array, mH
 from adjoint.kinks.fans import FAN, steps_of
+
+linalg = Lazy("scipy.linalg")
+optimize = Lazy("scipy.optimize")
 
 
 def _everywhere(x: Array) -> Array:
@@ -173,8 +177,6 @@ def _within(A: Array, values: Array, members: Array) -> Array:
 
 def _projector(A: Array, values: Array, members: Array) -> Array:
     """The projector on the space of some eigenvalues along the space of the others."""
-    from scipy.linalg import schur, solve_sylvester
-
     others = np.delete(values, members)
 
     def chosen(value: Any) -> bool:
@@ -182,18 +184,16 @@ def _projector(A: Array, values: Array, members: Array) -> Array:
         return bool(nearest <= np.min(np.abs(others - value), initial=np.inf))
 
     wide = np.result_type(A.dtype, np.complex64)
-    found: Any = schur(A.astype(wide), output="complex", sort=chosen)
+    found: Any = linalg.schur(A.astype(wide), output="complex", sort=chosen)
     T, Z, count = found
     if not 0 < count < len(A):
         return np.eye(len(A), dtype=wide)
-    rest = solve_sylvester(T[:count, :count], -T[count:, count:], -T[:count, count:])
+    rest = linalg.solve_sylvester(T[:count, :count], -T[count:, count:], -T[:count, count:])
     left = np.concatenate([np.eye(count), -rest], 1)
     return Z[:, :count] @ left @ mH(Z)
 
 
 def _in_order(A: Array, like: Array) -> tuple[Array, Array]:
-    from scipy.optimize import linear_sum_assignment
-
     values, vectors = np.linalg.eig(A)
-    order = linear_sum_assignment(np.abs(like[:, None] - values))[1]
+    order = optimize.linear_sum_assignment(np.abs(like[:, None] - values))[1]
     return values[order], vectors[:, order]

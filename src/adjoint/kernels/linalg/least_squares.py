@@ -12,12 +12,16 @@ from adjoint.c_kernels.element_loops import Loops
 from adjoint.checks.linalg import batch_shape, check_points, check_same_dtype, cross_axis
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.lazy import Lazy
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import broadcast
+from adjoint.kernels.halves import widen
 from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
 from adjoint.kernels.reduction.common import require_inexact
 from adjoint.kernels.reduction.norms import quotient, vector_norm
+
+distance = Lazy("scipy.spatial.distance")
 
 
 def pinv_tangent(self: Array, tangent: Array, atol: Array | None, rtol: Array | None) -> Array:
@@ -215,7 +219,7 @@ def _to_others(x: Array, first: int, last: int, p: float) -> Array:
     if dtypes.of(x.dtype) in (dtypes.float32, dtypes.float64):
         return _distances(a, b, p)
     gaps = np.abs(a[:, None] - b)
-    wide = gaps.astype(np.float32) if gaps.dtype in dtypes.REDUCED else gaps
+    wide = widen(gaps)
     norms = np.linalg.norm(wide, p, -1)
     return np.where(np.isnan(wide).any(-1), np.nan, norms) if p == 0 else norms
 
@@ -261,11 +265,9 @@ def _quick_distances(a: Array, b: Array, p: float) -> Array:
     found = native.distances(a, b, p)
     if found is not None:
         return found
-    from scipy.spatial.distance import cdist as scipy_cdist
-
     if p in (0, math.inf):  # SciPy passes over NaN there
         is_count = p == 0
-        found = scipy_cdist(a, b, "hamming" if is_count else "chebyshev")
+        found = distance.cdist(a, b, "hamming" if is_count else "chebyshev")
         found = found * a.shape[-1] if is_count else found
         if np.isfinite(a).all() and np.isfinite(b).all():
             return found
@@ -273,8 +275,8 @@ def _quick_distances(a: Array, b: Array, p: float) -> Array:
             unknown = np.isnan(a[:, None] - b).any(-1)
         return np.where(unknown, np.nan, found)
     if p == 1:
-        return scipy_cdist(a, b, "cityblock")
-    return scipy_cdist(a, b, "euclidean") if p == 2 else scipy_cdist(a, b, "minkowski", p=p)
+        return distance.cdist(a, b, "cityblock")
+    return distance.cdist(a, b, "euclidean") if p == 2 else distance.cdist(a, b, "minkowski", p=p)
 
 
 def check_distance(what: str, x1: Array, x2: Array, p: float) -> None:

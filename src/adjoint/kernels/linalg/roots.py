@@ -13,23 +13,22 @@ import numpy as np
 
 from adjoint.checks.linalg import check_same_dtype
 from adjoint.core import dtypes
+from adjoint.core.lazy import Lazy
 from adjoint.kernels.linalg.common import Array, each, square
+
+linalg = Lazy("scipy.linalg")
 
 
 def sqrtm(A: Array) -> Array:
     """The principal square root; NaN for a real matrix whose root is not real."""
-    from scipy.linalg import sqrtm as root
-
     square("_linalg_sqrtm(A)", A)
-    return _of_each(root, A)
+    return _of_each(linalg.sqrtm, A)
 
 
 def logm(A: Array) -> Array:
     """The principal logarithm; NaN for a real matrix whose logarithm is not real."""
-    from scipy.linalg import logm as logarithm
-
     square("_linalg_logm(A)", A)
-    return _of_each(logarithm, A)
+    return _of_each(linalg.logm, A)
 
 
 def _of_each(function: Callable[[Array], Any], A: Array) -> Array:
@@ -50,8 +49,6 @@ def _of_each(function: Callable[[Array], Any], A: Array) -> Array:
 
 def sylvester(A: Array, B: Array, Q: Array) -> Array:
     """X with A X + X B = Q."""
-    from scipy.linalg import solve_sylvester
-
     what = "solve_sylvester(a, b, q)"
     check_same_dtype(what, dtypes.of(A.dtype), dtypes.of(Q.dtype))
     check_same_dtype(what, dtypes.of(B.dtype), dtypes.of(Q.dtype))
@@ -65,5 +62,5 @@ def sylvester(A: Array, B: Array, Q: Array) -> Array:
     for out, a, b, q in each(result, A, B, Q):
         finite = all(np.isfinite(m).all() for m in (a, b, q))
         with np.errstate(all="ignore"):
-            out[...] = solve_sylvester(a, b, q) if finite else np.nan
+            out[...] = linalg.solve_sylvester(a, b, q) if finite else np.nan
     return result

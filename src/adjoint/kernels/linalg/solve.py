@@ -10,6 +10,7 @@ import numpy as np
 from adjoint.checks.linalg import check_same_dtype, system_shape
 from adjoint.core import dtypes
 from adjoint.core.errors import LinAlgError, ShapeError, ValueRangeError
+from adjoint.core.lazy import Lazy
 from adjoint.kernels.linalg.common import (
     Array,
     describe,
@@ -21,6 +22,8 @@ from adjoint.kernels.linalg.common import (
     mT,
     square,
 )
+
+linalg = Lazy("scipy.linalg")
 
 
 def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> tuple[Array, Array]:
@@ -117,9 +120,7 @@ def solve_triangular(self: Array, B: Array, upper: bool, left: bool, unitriangul
 
 
 def _trsm(a: Array, b: Array, upper: bool, unit: bool) -> Array:
-    from scipy.linalg import get_blas_funcs
-
-    trsm = get_blas_funcs("trsm", (a, b))
+    trsm = linalg.get_blas_funcs("trsm", (a, b))
     if a.flags.c_contiguous and not a.flags.f_contiguous:  # Fortran reads it transposed
         return trsm(1.0, a.T, b, lower=upper, trans_a=1, diag=unit)  # type: ignore[no-any-return]
     return trsm(1.0, a, b, lower=not upper, diag=unit)  # type: ignore[no-any-return]

@@ -16,9 +16,9 @@ from adjoint.c_kernels.element_loops import added
 from adjoint.checks import pooling as rules
 from adjoint.checks.pooling import Window
 from adjoint.core import dtypes
+from adjoint.kernels.halves import widen
 from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import narrowed
-from adjoint.kernels.pointwise import widen
 from adjoint.kernels.pooling.windows import PoolingWindows, adaptive, added_up, combined, regular
 
 Array = np.ndarray[Any, Any]

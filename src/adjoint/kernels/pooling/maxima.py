@@ -19,9 +19,10 @@ import numpy as np
 from adjoint.c_kernels import pooling as native
 from adjoint.checks import pooling as rules
 from adjoint.core import dtypes
+from adjoint.core.shapes import row_major
+from adjoint.kernels.halves import wide_dtype, widen
 from adjoint.kernels.images import room_like
-from adjoint.kernels.indexing.accumulate import in_bounds, narrowed, wide_dtype
-from adjoint.kernels.pointwise import widen
+from adjoint.kernels.indexing.accumulate import in_bounds, narrowed
 from adjoint.kernels.pooling.windows import PoolingWindows, adaptive, combined, regular
 
 Array = np.ndarray[Any, Any]
@@ -72,17 +73,12 @@ def _offsets(maxima: Sequence[Array], windows: Sequence[PoolingWindows], *, firs
     axis = maxima[0].ndim - len(windows)
     for d, along in enumerate(windows):
         ranks = _ranked(ranks, maxima[d], maxima[d + 1], axis + d, along, first=first)
-    steps = [w.step * s for w, s in zip(windows, _row_major(maxima[0].shape[axis:]), strict=True)]
+    steps = [w.step * s for w, s in zip(windows, row_major(maxima[0].shape[axis:]), strict=True)]
     digits = itertools.product(*map(range, spans))
     offsets = [sum(i * s for i, s in zip(d, steps, strict=True)) for d in digits]
     table = np.array([0] * count + (offsets[::-1] if first else offsets))
     result = room_like(ranks, ranks.shape, np.int64)
     return table.take(ranks, out=result, mode="clip")
-
-
-def _row_major(sizes: Ints) -> list[int]:
-    """The row-major step along each dimension, in elements."""
-    return [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
 
 
 def _places(maxima: Sequence[Array], windows: Sequence[PoolingWindows]) -> Array:
@@ -93,7 +89,7 @@ def _places(maxima: Sequence[Array], windows: Sequence[PoolingWindows]) -> Array
         np.copyto(result, _offsets(maxima, windows, first=False), where=np.isnan(values))
     starts: Any = 0
     sizes = maxima[0].shape[values.ndim - len(windows) :]
-    for w, step in zip(windows, _row_major(sizes), strict=True):
+    for w, step in zip(windows, row_major(sizes), strict=True):
         starts = np.add.outer(starts, w.first * step)
     result += starts
     return result
@@ -188,8 +184,8 @@ def _flat(what: str, result: Array, indices: Array, dims: int) -> Array:
 
 def _memory(result: Array) -> Array:
     """The elements of an array made by `room_like`, in memory order."""
-    dense = result if result.flags.c_contiguous else np.moveaxis(result, 1, -1)
-    return dense.reshape(-1)
+    whole = result if result.flags.c_contiguous else np.moveaxis(result, 1, -1)
+    return whole.reshape(-1)
 
 
 def _added(what: str, grad: Array, like: Array, indices: Array, dims: int) -> Array:

@@ -15,6 +15,7 @@ from adjoint.checks.sorting import check_ordered
 from adjoint.core.dtypes import REDUCED, of
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.indexing.scatter import gather_backward
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, unreduce, widened
 from adjoint.kernels.reduction.large import LARGE, reduce
@@ -150,7 +151,7 @@ def tie_weights(self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
     if not np.logical_and.reduce(count, axis=None):
         mask |= np.isnan(self) & np.isnan(whole)
         count = np.add.reduce(mask, axis=axes, keepdims=True)
-    wide = np.float32 if self.dtype in REDUCED else self.dtype
+    wide = wide_dtype(self.dtype)
     return np.divide(mask, count, dtype=wide, casting="unsafe").astype(self.dtype, copy=False)
 
 

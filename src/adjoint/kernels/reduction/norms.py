@@ -39,7 +39,7 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     axes = wrap_dims("logsumexp", dim, self.ndim)
     x = widened(self)
     if math.prod(x.shape[a] for a in axes) == 0:
-        return narrowed(np.full(reduced(x.shape, axes, keepdim), -np.inf, x.dtype), self)
+        return np.full(reduced(x.shape, axes, keepdim), -np.inf, x.dtype)
     top = reduce(np.maximum, x.real, axes, True)
     finite = np.isfinite(top)
     if np.logical_and.reduce(finite, axis=None):
@@ -51,7 +51,7 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
         top = np.where(finite, top, top.dtype.type(0))
         with np.errstate(all="ignore"):
             result = np.log(total(np.exp(x - top), axes, True)) + top
-    return narrowed(result if keepdim else result.squeeze(axes), self)
+    return result if keepdim else result.squeeze(axes)
 
 
 _ALONE = 1.5  # a sum of terms up to 1 below which the largest is more than the others together
@@ -77,7 +77,7 @@ def exp_shares(self: Array, top: Array, dim: Dims, keepdim: bool) -> Array:
     sums = total(powers, axes, True)
     with np.errstate(all="ignore"):
         powers = np.divide(powers, np.where(sums == 0, powers.dtype.type(1), sums))
-    return narrowed(powers, self)
+    return powers
 
 
 def quotient(self: Array, other: Array) -> Array:
@@ -105,7 +105,7 @@ def direction(self: Array, dim: Dims, eps: float) -> Array:
     x = widened(self)
     length = vector_norm(x, 2, dim, True, None)
     with np.errstate(all="ignore"):
-        return narrowed(np.asarray(x / np.maximum(length, x.dtype.type(eps))), self)
+        return np.asarray(x / np.maximum(length, x.dtype.type(eps)))
 
 
 def std_backward(grad: Array, self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
@@ -248,7 +248,7 @@ def _squares(x: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
 
 def var(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
     """Σ |x - mean|² / (n - correction) over `dim`, in two passes; correction is 1 unless given."""
-    return narrowed(_variance("var", self, dim, correction, keepdim), self)
+    return _variance("var", self, dim, correction, keepdim)
 
 
 def std(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
@@ -256,8 +256,8 @@ def std(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Arra
     centred, axes, degrees = _centred("std", self, dim, correction)
     sums = _squared(centred, axes, keepdim)
     if degrees and not scaling.is_safe(sums):
-        return narrowed(_length(_differences(*centred), axes, keepdim, degrees), self)
-    return narrowed(np.sqrt(_shared(sums, degrees)), self)
+        return _length(_differences(*centred), axes, keepdim, degrees)
+    return np.sqrt(_shared(sums, degrees))
 
 
 def _variance(what: str, self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:

@@ -103,7 +103,7 @@ def _mean(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
             f"mean: needs a floating point or complex dtype, got {wanted}; say x.float().mean() "
             "or mean(x, dtype=ad.float32)"
         )
-    wide = dtypes.float32 if wanted.np in REDUCED else wanted
+    wide = wanted.wide
     if self.dtype != wide.np:
         self = astype(parts_for(self, wide.np), wide.np)
     sums = total(self, axes, keepdim)
@@ -131,12 +131,15 @@ def other_factors(self: Array, dim: int | None) -> Array:
         limits = np.finfo(size.dtype)
         if ((size > limits.tiny / limits.eps) & (size <= limits.max)).all():  # so no factor is 0
             return product / self
-    x = self.astype(np.float32) if self.dtype in REDUCED else self
     if self.size >= LARGE and self.dtype.char in NATIVE:
-        found = _other_factors(x.reshape(-1), 0) if dim is None else _other_factors(x, dim % x.ndim)
+        found = (
+            _other_factors(self.reshape(-1), 0)
+            if dim is None
+            else _other_factors(self, dim % self.ndim)
+        )
         if found is not None:
             return found.reshape(self.shape)
-    x = x.reshape(-1, 1) if dim is None or x.ndim == 0 else x.swapaxes(dim, 0)
+    x = self.reshape(-1, 1) if dim is None or self.ndim == 0 else self.swapaxes(dim, 0)
     before = np.ones(x.shape, x.dtype)
     after = np.ones(x.shape, x.dtype)
     if len(x) > 1:

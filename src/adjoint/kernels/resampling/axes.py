@@ -21,7 +21,7 @@ from adjoint.core.dtypes import OF, DType
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
-from adjoint.kernels.pointwise import widen
+from adjoint.kernels.halves import widen
 from adjoint.kernels.resampling import filters
 from adjoint.kernels.resampling.common import memory_order
 

@@ -25,7 +25,7 @@ from adjoint.core.dtypes import OF
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
-from adjoint.kernels.pointwise import widen
+from adjoint.kernels.halves import widen
 from adjoint.kernels.resampling import filters
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -21,6 +21,7 @@ from adjoint.core.layouts import CONTIGUOUS, format_number
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_dim
 from adjoint.core.storage import order_of
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.shape.views import split, split_with_sizes
 
 Array = np.ndarray[Any, Any]
@@ -190,7 +191,7 @@ def unfold_backward(grad_in: Array, input_sizes: Shape, dim: int, size: int, ste
         )
     if not input_sizes:
         return np.asarray(grad_in.sum(dtype=grad_in.dtype))
-    exact = np.dtype(np.float32) if grad_in.dtype in dtypes.REDUCED else grad_in.dtype
+    exact = wide_dtype(grad_in.dtype)
     result = zeros_of(input_sizes, exact)
     count, before = shape[dim], (slice(None),) * dim
     if size <= count:  # few places in a window: all windows at once, place by place

@@ -12,8 +12,8 @@ import numpy as np
 
 from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
-from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import wrap_dim
+from adjoint.kernels.halves import widen
 
 Array = np.ndarray[Any, Any]
 
@@ -41,7 +41,7 @@ def argsort(self: Array, dim: int, descending: bool) -> Array:
 
 def comparable(self: Array) -> Array:
     """The numbers in a dtype that NumPy compares fast, and with NaN last."""
-    return self.astype(np.float32) if self.dtype in REDUCED else self
+    return widen(self)
 
 
 def take(self: Array, indices: Array, axis: int) -> Array:

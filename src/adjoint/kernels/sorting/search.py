@@ -13,8 +13,8 @@ from adjoint.checks.sorting import (
     from_right,
 )
 from adjoint.core import dtypes
-from adjoint.core.dtypes import REDUCED
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
+from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.sorting.order import Array, comparable
 
 _LONG = 64  # values per row from which one call for each row is faster than all rows in step
@@ -89,7 +89,7 @@ def histc(self: Array, bins: int, min: float, max: float) -> Array:
     min = max stands for the range of the row. What is outside is not counted.
     """
     check_bins(dtypes.of(self.dtype), bins, min, max)
-    wide = np.dtype(np.float32) if self.dtype in REDUCED else self.dtype
+    wide = wide_dtype(self.dtype)
     rows = self.astype(wide, copy=False)
     found = ordering.counts(rows, bins, min, max, own_range=min == max)
     if found is not None:

@@ -15,8 +15,11 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ValueRangeError
+from adjoint.core.lazy import Lazy
 from adjoint.core.promotion import NUMBERS, element
 from adjoint.kernels import from_c
+
+special = Lazy("scipy.special")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -85,8 +88,6 @@ def from_text(name: str, *operands: Any) -> Array:
 
 def ufunc(name: str, *operands: Any, part: int = 0) -> Array:
     """Return SciPy's function of that name; float16 and bfloat16 go through float32."""
-    from scipy import special
-
     arrays = [x for x in operands if isinstance(x, np.ndarray)]
     dtype = arrays[0].dtype
     require_real(name, dtype)

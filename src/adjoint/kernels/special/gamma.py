@@ -8,9 +8,12 @@ from functools import cache
 import numpy as np
 
 from adjoint.core.errors import ValueRangeError
+from adjoint.core.lazy import Lazy
 from adjoint.kernels import from_c
 from adjoint.kernels.from_c import twin
 from adjoint.kernels.special.common import Array, branches, check_orders, from_text, in_double
+
+special = Lazy("scipy.special")
 
 NEGATIVE_ROOT = -0.5040830082644554  # of digamma, less 8.15e-18
 NEGATIVE_ROOT_REST = -8.15428206243813e-18
@@ -24,8 +27,6 @@ def lgamma(self: Array) -> Array:
 
 @twin("ad_lgamma")
 def log_gamma(x: Array) -> Array:
-    from scipy import special
-
     inside = (x > 0.5) & (x < 3)
     found = branches(x, inside, log_gamma_inside, special.gammaln)
     if (tiny := np.abs(x) < TINY).any():
@@ -47,8 +48,6 @@ def digamma(self: Array) -> Array:
 
 @twin("ad_digamma")
 def digamma_real(x: Array) -> Array:
-    from scipy import special
-
     # SciPy is slow near the zero between -1 and 0, and near the poles it has no correct digit.
     result = branches(x, (x < 0) & (x != np.floor(x)), digamma_below_zero, special.digamma)
     zero = x == 0
@@ -78,8 +77,6 @@ def digamma_coefficients() -> tuple[float, ...]:
 
 def digamma_reflected(x: Array) -> Array:
     """ψ(1-x) - π cot πx."""
-    from scipy import special
-
     return special.digamma(1 - x) - math.pi / np.tan(math.pi * (x - np.rint(x)))
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from adjoint.core.lazy import Lazy
 from adjoint.kernels import from_c
 from adjoint.kernels.from_c import twin
 from adjoint.kernels.special.common import (
@@ -17,6 +18,8 @@ from adjoint.kernels.special.common import (
     in_double,
     ufunc,
 )
+
+special = Lazy("scipy.special")
 
 TWO_OVER_ROOT_PI = 1.1283791670955126
 ROOT_HALF = 0.7071067811865476
@@ -35,8 +38,6 @@ def erfc(self: Array) -> Array:
 @twin("erfc", single=math.erfc)
 def complement(x: Array) -> Array:
     """erfc(x); its tail as e^{-x²} erfcx(x)."""
-    from scipy import special
-
     tail = lambda x: exp_of_square(x, -1.0) * from_c.function("ad_erfcx_right")(x)
     return branches(x, x > 0.5, lambda x: tail(np.minimum(x, 30.0)), special.erfc)
 
@@ -123,14 +124,10 @@ def inverse_slope(x: Array) -> Array:
 
 
 def slope_inside(x: Array) -> Array:
-    from scipy import special
-
     return np.exp(np.square(special.erfinv(x)))
 
 
 def slope_outside(x: Array) -> Array:
-    from scipy import special
-
     rest = 1 - np.abs(x)
     return np.where(rest == 0, math.inf, scaled(np.abs(special.erfinv(x))) / rest)
 
@@ -141,8 +138,6 @@ def ndtri_slope(self: Array) -> Array:
 
 
 def quantile_slope(p: Array) -> Array:
-    from scipy import special
-
     y = np.abs(special.ndtri(p))
     inside = np.exp(0.5 * np.square(np.minimum(y, 0.7))) / (0.5 * ROOT_TWO_OVER_PI)
     far = np.flatnonzero(~(y < 0.7))

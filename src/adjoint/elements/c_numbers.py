@@ -8,26 +8,13 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
+from adjoint.core.c_types import C_TYPES
+from adjoint.core.dtypes import HALVES
 from adjoint.core.promotion import element
 from adjoint.core.symbolic_sizes import is_open
 
-C_TYPES = {
-    "float32": "float",
-    "float64": "double",
-    "bool": "unsigned char",
-    "int64": "long long",
-    "int32": "int",
-    "int16": "short",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-    "complex64": "float _Complex",
-    "complex128": "double _Complex",
-    "float16": "half_bits",
-    "bfloat16": "bfloat_bits",
-}
 REAL = ("float32", "float64")
 COMPLEX = ("complex64", "complex128")
-HALVES = ("float16", "bfloat16")  # stored as bits, computed in float32
 BITS = {"int": 32, "short": 16, "signed char": 8, "unsigned char": 8, "long long": 64}
 
 
@@ -45,7 +32,7 @@ def cast(text: str, dtype: str, source: str) -> str:
     """
     if dtype == "bool":
         return f"({text} != 0)"
-    if source in (*REAL, *COMPLEX, *HALVES) and C_TYPES[dtype] in BITS:
+    if dtypes.named(source).is_differentiable and C_TYPES[dtype] in BITS:
         end = "" if source in ("float64", "complex128") else "f"
         wide = "long" if BITS[C_TYPES[dtype]] == 64 else "int"
         text = f"ad_whole_{wide}{end}({text})"
@@ -54,12 +41,12 @@ def cast(text: str, dtype: str, source: str) -> str:
 
 def widened(text: str, dtype: str) -> str:
     """A value in the type in which it is computed: a half as a float."""
-    return f"ad_from_{C_TYPES[dtype]}({text})" if dtype in HALVES else text
+    return f"ad_from_{C_TYPES[dtype]}({text})" if dtypes.named(dtype) in HALVES else text
 
 
 def narrowed(text: str, dtype: str) -> str:
     """A result in the type in which it is stored: a float rounded to the bits of a half."""
-    return f"ad_to_{C_TYPES[dtype]}({text})" if dtype in HALVES else text
+    return f"ad_to_{C_TYPES[dtype]}({text})" if dtypes.named(dtype) in HALVES else text
 
 
 def _bits_of_half(value: Any, c_type: str) -> int:
