@@ -46,7 +46,10 @@ class Bounded(dict[Owner, Answer]):
     def __setitem__(self, key: Owner, answer: Answer) -> None:
         self.pop(key, None)
         while len(self) >= self.most:
-            self.pop(next(iter(self)), None)
+            try:
+                self.pop(next(iter(self)), None)
+            except (RuntimeError, StopIteration):  # another thread changed it meanwhile
+                continue
         super().__setitem__(key, answer)
 
 

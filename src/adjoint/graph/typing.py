@@ -10,7 +10,7 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, FLOAT, DType
 from adjoint.core.promotion import NUMBERS
-from adjoint.core.remembering import remembered
+from adjoint.core.remembering import Bounded, remembered
 from adjoint.core.shapes import Spec
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.graph.ir import GraphError, Type, Value, substitute
@@ -114,21 +114,19 @@ def _of_one_element(argument: Any) -> Any:
 _STAND_IN = 104_729
 
 
-_MOST_KNOWN = 1 << 14  # calls of operators; a large model has some thousand
-_known: dict[Any, tuple[Any, tuple[Type, ...]]] = {}  # shared by all traces, which ask the same
+# shared by all traces, which ask for the same types; a large model has some thousand calls
+_KNOWN: Bounded[Any, tuple[Any, tuple[Type, ...]]] = Bounded(1 << 14)
 
 
 def known_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
     """As `result_types`, remembered."""
     try:
         key = (DEFAULT.dtype, op, *[_key(a) for a in args])
-        found = _known.get(key)
+        found = _KNOWN.get(key)
     except TypeError:  # a list of floats, a generator
         return result_types(op, args)
     if found is None:
-        if len(_known) == _MOST_KNOWN:
-            _known.clear()
-        found = _known[key] = result_types(op, args)
+        found = _KNOWN[key] = result_types(op, args)
     return found
 
 
