@@ -388,6 +388,7 @@ def _weighted_loss(output: Any, target: Any) -> Any:
 @pytest.mark.parametrize("change", STEP_CHANGES)
 def test_a_compiled_step_sees_what_changes_outside(change: str) -> None:
     LOSS_WEIGHTS[0] = 1.0
+    ad.manual_seed(0)  # from other weights the steps may diverge, and rounding with them
     nets = [Net()]
     nets.append(copy.deepcopy(nets[0]))
     optimizers = [ad.optim.SGD(net.parameters(), lr=0.01) for net in nets]
