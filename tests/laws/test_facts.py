@@ -7,6 +7,7 @@ Counted are the string literals of `src/adjoint` that are the name of an operato
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -325,6 +326,13 @@ def _as_values(value: Any) -> Any:
     if isinstance(value, ad.Tensor):
         return Value("x", Type(tuple(value.shape), value.dtype))
     return tuple(map(_as_values, value)) if isinstance(value, list) else value
+
+
+def test_kernels_that_know_no_halves_are_called_by_their_rows_alone() -> None:
+    """In the expression of another row nobody would widen for them."""
+    names = {row.kernel for row in TABLE.rows() if row.computes_wide}
+    expressions = [row.kernel for row in TABLE.rows() if row.kernel and not row.names_kernel]
+    assert [(n, e) for n in names for e in expressions if re.search(rf"\b{n}\b", e)] == []
 
 
 def test_what_draws_is_random_and_nothing_else() -> None:

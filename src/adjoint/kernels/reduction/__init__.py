@@ -36,6 +36,7 @@ from adjoint.kernels.reduction.norms import (
     std,
     std_backward,
     var,
+    var_mean,
     vector_norm,
 )
 from adjoint.kernels.reduction.segments import (

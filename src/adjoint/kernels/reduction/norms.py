@@ -13,6 +13,7 @@ from adjoint.core.dtypes import FLOAT, DType
 from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import reduced, wrap_dims
+from adjoint.kernels.halves import in_float32
 from adjoint.kernels.reduction import scaling
 from adjoint.kernels.reduction.common import (
     Array,
@@ -249,6 +250,14 @@ def _squares(x: Array, axes: tuple[int, ...], keepdim: bool) -> Array:
 def var(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
     """Σ |x - mean|² / (n - correction) over `dim`, in two passes; correction is 1 unless given."""
     return _variance("var", self, dim, correction, keepdim)
+
+
+def var_mean(
+    self: Array, dim: Dims, correction: float | None, keepdim: bool
+) -> tuple[Array, Array]:
+    """The variance and the mean over `dim`."""
+    variance = in_float32(var, self, dim, correction, keepdim)
+    return variance, mean_dims(self, dim, keepdim, None)
 
 
 def std(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
