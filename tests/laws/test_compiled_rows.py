@@ -51,7 +51,7 @@ TOGETHER = 8  # cases in one program: the time of a C compiler grows faster than
 EITHER_ZERO = {
     "fmax.default", "fmin.default", "smooth_l1_loss_backward.default", "cross_entropy_loss.default",
     "huber_loss_backward.default", "_binary_cross_entropy.default", "_attention_backward.default",
-    "_euclidean_dist_along.default",
+    "_euclidean_dist_along.default", "_euclidean_dist_backward.default",
 }  # fmt: skip
 
 # PyTorch has these, with factors such as the samples', for floating point only. Their kernels are
