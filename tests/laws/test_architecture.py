@@ -46,7 +46,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     ),
     "amp": ("core", *EAGER, "absent"),
     "backends": ("core", "kernels", "toolchain", "absent"),
-    "distributions": ("core", "ops", *EAGER, "transforms", "graph"),
+    "distributions": ("core", "ops", *EAGER, "doors", "transforms", "graph"),
     "doors": ("core", "table", "ops", *EAGER, "absent"),
     "doors/numpy": (
         *("core", "checks", "ops", *EAGER, "transforms", "functions", "exchange", "doors"),
