@@ -8,14 +8,15 @@ look for it. A traceback through it shows its row.
 from __future__ import annotations
 
 import ast
+import builtins
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import CodeType
 from typing import Any, TypeVar
 
 from adjoint.absent import absent
 from adjoint.core.threads import lock
-from adjoint.doors.rows import DoorRow
+from adjoint.doors.rows import DoorRow, read
 from adjoint.ops.documentation import runs
 from adjoint.table import examples
 from adjoint.table.prepared import PREPARED
@@ -85,6 +86,73 @@ class Classes:
         annotations = ast.parse("from __future__ import annotations").body
         tree = ast.Module([*annotations, self.definition(row, words)], [])
         return compile(tree, self.path, "exec", dont_inherit=True)
+
+
+class Sections(Classes):
+    """A table with a section for each class, [file.Name]: the row Name(Bases)(constructor) begins
+    it, the others are its members.
+    """
+
+    def rows(self, home: str) -> Mapping[str, DoorRow]:
+        sections = (s.partition(".") for s in read(self.path))
+        return {name: read(self.path)[f"{h}.{name}"][name] for h, _, name in sections if h == home}
+
+    def bases(self, row: DoorRow) -> list[str]:
+        return (row.signature or "").partition(")")[0].split(", ")
+
+    def members(self, row: DoorRow) -> dict[str, DoorRow]:
+        """The other rows of a class."""
+        return {name: r for name, r in read(self.path)[row.section].items() if name != row.name}
+
+    def texts(self, row: DoorRow, words: Mapping[str, Any]) -> Iterable[tuple[DoorRow, str]]:
+        """The Python text of each part of a class, and the row that says it."""
+        raise NotImplementedError
+
+    def definition(self, row: DoorRow, words: Mapping[str, Any]) -> ast.ClassDef:
+        (made,) = ast.parse(f"class {row.name}({', '.join(self.bases(row))}): ...").body
+        assert isinstance(made, ast.ClassDef)
+        texts = list(self.texts(row, words))
+        body = [on_line(node, part.line) for part, text in texts for node in ast.parse(text).body]
+        made = on_line(made, row.line)
+        made.body = body or made.body
+        return made
+
+
+class Names(ast.NodeTransformer):
+    """Names in a row as what they mean: `places` say it of some, {"rate": "self.rate"}, those that
+    the row binds and the `words` of its home stay, the others are attributes of `rest`.
+    """
+
+    def __init__(self, places: Mapping[str, str], words: Mapping[str, Any], rest: str) -> None:
+        self.places, self.words, self.rest = places, words, rest
+        self.given: set[str] = set()
+        self.used: set[str] = set()  # the names of places that were met
+
+    def text(self, text: str, given: Iterable[str] = ()) -> str:
+        """A text in which names are written out, one statement a line."""
+        tree = ast.parse(text)
+        self.given = {*given, *(n.arg for n in ast.walk(tree) if isinstance(n, ast.arg))}
+        names = (n for n in ast.walk(tree) if isinstance(n, ast.Name))
+        self.given.update(n.id for n in names if isinstance(n.ctx, ast.Store))
+        return "\n".join(ast.unparse(self.visit(statement)) for statement in tree.body)
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        name = node.id
+        if name in self.given:
+            return node
+        if name in self.places:
+            self.used.add(name)
+            return ast.parse(self.places[name], mode="eval").body
+        if name in self.words or hasattr(builtins, name):
+            return node
+        return ast.Attribute(ast.Name(self.rest), name)
+
+
+def arguments_of(text: str) -> ast.arguments:
+    """The arguments of a method, self among them."""
+    (found,) = ast.parse(f"def method(self, {text}): ...").body
+    assert isinstance(found, ast.FunctionDef)
+    return found.args
 
 
 _TABLES: list[Classes] = []
