@@ -149,7 +149,7 @@ class _Text:
 
     def of_member(self, row: DoorRow) -> str:
         """A constant of the class, a property, or a method where the row has brackets."""
-        if row.name == "arg_constraints":
+        if row.name in ("arg_constraints", "domain", "codomain"):
             return self._constraint(row.name, row.expression)
         own, names = arguments_of(row.signature or ""), self._names()
         head, text = _split(row.expression)

@@ -162,7 +162,8 @@ def table_of(value: type) -> tuple[Classes, DoorRow] | None:
     """The table that a class was made from, and its row; None of another class."""
     package, _, home = value.__module__.rpartition(".")
     for table in _TABLES:
-        if table.module.rpartition(".")[0] == package and value.__name__ in table.rows(home):
+        within = package.startswith(table.module.rpartition(".")[0])
+        if within and value.__name__ in table.rows(home):
             return table, table.rows(home)[value.__name__]
     return None
 
