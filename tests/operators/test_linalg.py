@@ -682,3 +682,17 @@ def test_pdist_refuses_what_has_no_distances() -> None:
     with pytest.raises(ValueRangeError, match="must not be negative"):
         ad.pdist(ad.ones(3, 2), -1.0)
     assert ad.pdist(ad.ones(3, 2, dtype=ad.complex64)).dtype is ad.float32
+
+
+@pytest.mark.parametrize("name", ["_euclidean_dist_backward", "_euclidean_dist_along"])
+@pytest.mark.parametrize("dtype", [ad.int64, ad.float16, ad.complex128, ad.float32])
+def test_derivatives_of_distances_refuse_another_dtype(name: str, dtype: Any) -> None:
+    """In graphs, too, where they are decomposed."""
+    op, points, others = getattr(ad.ops, name), ad.ones(3, 2).double(), ad.zeros(4, 2).double()
+    first = ad.ones(3, 4 if name == "_euclidean_dist_backward" else 2).double()
+    given = [first, points, others, ad.ones(3, 4, dtype=dtype)]
+    for call in (op, lambda *args: ad.trace(op, *args)):
+        with pytest.raises(ValueRangeError, match="needs float32 or float64"):
+            call(*given)
+        with pytest.raises(ValueRangeError, match="needs float32 or float64"):
+            call(*(t.half() for t in given))
