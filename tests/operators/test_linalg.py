@@ -12,6 +12,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
+from adjoint.testing.certificates import matrices
 from adjoint.testing.gradcheck import gradcheck, gradgradcheck
 
 EYE = np.eye(3)
@@ -696,3 +697,13 @@ def test_derivatives_of_distances_refuse_another_dtype(name: str, dtype: Any) ->
             call(*given)
         with pytest.raises(ValueRangeError, match="needs float32 or float64"):
             call(*(t.half() for t in given))
+
+
+def test_derivatives_of_lu_do_not_divide_by_its_last_pivot() -> None:
+    """Third derivatives of nearly singular A: the last pivot, 2e-5 of 1e5, would lose 9 digits."""
+    lu = {f.title: f for f in matrices.functions()}["L and U by lu, general"]
+    values = [0.3676901392308416, 1.7392384459785664, 2.359478201464808, 3.4221794119234956]
+    x, w, e, known = matrices.case(lu, values, "float64", 770067)
+    for mode in ("fff", "rrr", "ffr", "rff"):
+        found = float(matrices.derivative(lambda y: lu.ours(y, w), mode, e)(x))
+        assert matrices.compared(found, known, 3, "").error <= 10
