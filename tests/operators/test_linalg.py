@@ -12,6 +12,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
+from adjoint.testing.certificates import matrices
 from adjoint.testing.gradcheck import gradcheck, gradgradcheck
 
 EYE = np.eye(3)
@@ -682,3 +683,27 @@ def test_pdist_refuses_what_has_no_distances() -> None:
     with pytest.raises(ValueRangeError, match="must not be negative"):
         ad.pdist(ad.ones(3, 2), -1.0)
     assert ad.pdist(ad.ones(3, 2, dtype=ad.complex64)).dtype is ad.float32
+
+
+@pytest.mark.parametrize("name", ["_euclidean_dist_backward", "_euclidean_dist_along"])
+@pytest.mark.parametrize("dtype", [ad.int64, ad.float16, ad.complex128, ad.float32])
+def test_derivatives_of_distances_refuse_another_dtype(name: str, dtype: Any) -> None:
+    """In graphs, too, where they are decomposed."""
+    op, points, others = getattr(ad.ops, name), ad.ones(3, 2).double(), ad.zeros(4, 2).double()
+    first = ad.ones(3, 4 if name == "_euclidean_dist_backward" else 2).double()
+    given = [first, points, others, ad.ones(3, 4, dtype=dtype)]
+    for call in (op, lambda *args: ad.trace(op, *args)):
+        with pytest.raises(ValueRangeError, match="needs float32 or float64"):
+            call(*given)
+        with pytest.raises(ValueRangeError, match="needs float32 or float64"):
+            call(*(t.half() for t in given))
+
+
+def test_derivatives_of_lu_do_not_divide_by_its_last_pivot() -> None:
+    """Third derivatives of nearly singular A: the last pivot, 2e-5 of 1e5, would lose 9 digits."""
+    lu = {f.title: f for f in matrices.functions()}["L and U by lu, general"]
+    values = [0.3676901392308416, 1.7392384459785664, 2.359478201464808, 3.4221794119234956]
+    x, w, e, known = matrices.case(lu, values, "float64", 770067)
+    for mode in ("fff", "rrr", "ffr", "rff"):
+        found = float(matrices.derivative(lambda y: lu.ours(y, w), mode, e)(x))
+        assert matrices.compared(found, known, 3, "").error <= 10
