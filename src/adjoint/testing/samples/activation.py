@@ -83,11 +83,6 @@ def prelus(make: Make) -> Samples:
     yield Sample(make(0, 3), make.positive(3), name="empty")
 
 
-@sampler("_prelu_kernel_backward", real=True)
-def prelu_backwards(make: Make) -> Samples:
-    yield Sample(make(2, 3), make(2, 3), make.positive(3), name="plain")
-
-
 @sampler("rrelu", real=True)
 def random_slopes(make: Make) -> Samples:
     yield Sample(make(2, 3), name="evaluating")
@@ -115,12 +110,6 @@ def gates(make: Make) -> Samples:
     yield Sample(make(2, 6), -1, name="rows")
     yield Sample(make(6, 2).t(), 1, name="transposed")
     yield Sample(make(0, 4), 1, name="empty")
-
-
-@sampler("glu_backward")
-def gates_backward(make: Make) -> Samples:
-    yield Sample(make(2, 2), make(2, 4), -1, name="rows")
-    yield Sample(make(2, 3), make(4, 3), 0, name="columns")
 
 
 @sampler("glu_jvp")
@@ -198,9 +187,3 @@ def masked(make: Make) -> Samples:
     square = ad.tensor([[False, True], [False, False]])
     yield Sample(make(2, 1, 2, 2), square, 3, 0, name="source mask")
     yield Sample(make(2, 1, 2, 2), square, 3, 1, name="padding mask")
-
-
-@sampler("_masked_softmax_backward", real=True)
-def masked_backwards(make: Make) -> Samples:
-    mask = ad.tensor([[False, True, False], [False, False, True]])
-    yield Sample(make(2, 3), make.probability(2, 3), mask, 1, name="rows")

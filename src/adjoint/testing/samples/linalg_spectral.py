@@ -226,12 +226,6 @@ def crosses_legacy(make: Any) -> Samples:
     yield Sample(make(2, 3), make(2, 3), -1, name="dim")
 
 
-@sampler("linalg_vecdot")
-def dots(make: Any) -> Samples:
-    yield Sample(make(2, 3), make(3), name="broadcast")
-    yield Sample(make(3, 2), make(3, 2), dim=0, name="dim 0")
-
-
 @sampler("linalg_vander")
 def vandermonde(make: Any) -> Samples:
     yield Sample(make(3), name="plain")
