@@ -1,8 +1,6 @@
 """Modules that are one function: classes made from the rows of doors/torch/modules.txt.
 
-The head of the table explains the rows. A class is made when somebody first asks for it: its Python
-text is compiled, once for all processes, and run with the names of the file in nn/modules that is
-its home, where pickles, type hints and errors look for it. A traceback through it shows its row.
+The head of the table explains the rows; the home of a class is a file in nn/modules.
 """
 
 from __future__ import annotations
@@ -13,20 +11,16 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType
 from typing import Any
 
 from adjoint import doors
-from adjoint.absent import absent
 from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.core.records import record
-from adjoint.core.threads import lock
+from adjoint.doors.classes import Classes, on_line
+from adjoint.doors.rows import DoorRow
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import each
-from adjoint.ops.documentation import runs
-from adjoint.table import examples
-from adjoint.table.prepared import PREPARED
 from adjoint.tensor.tensor import Tensor
 
 TABLE = os.path.join(os.path.dirname(doors.__file__), "torch", "modules.txt")
@@ -46,61 +40,24 @@ WORDS: Mapping[str, Any] = {
 }
 _CLASS = re.compile(r"(_?[A-Z]\w*)(?:\)|$)")
 _TEXTS = (ast.JoinedStr, ast.Constant, ast.IfExp)  # a statement that is one is the extra_repr
-_making = lock()
 
 
-def _stamp(path: str) -> tuple[int, int]:
-    """The size and the time of a file on which code depends."""
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
+class Modules(Classes):
+    """The table of modules."""
+
+    def rows(self, home: str) -> Mapping[str, DoorRow]:
+        return doors.read(TABLE)[home]
+
+    def bases(self, row: DoorRow) -> list[str]:
+        return [_base(row)]
+
+    def definition(self, row: DoorRow, words: Mapping[str, Any]) -> ast.ClassDef:
+        (made,) = ast.parse(_row(row).source(words)).body
+        assert isinstance(made, ast.ClassDef)
+        return on_line(made, row.line)
 
 
-_STAMPS = (_stamp(TABLE), _stamp(__file__))
-
-
-def door(
-    module: dict[str, Any], *own: str
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The `__getattr__`, `__dir__` and `__all__` of a file of modules: those of its section of the
-    table, and its `own`.
-    """
-    stamps = (*_STAMPS, _stamp(module["__file__"]))
-    rows = doors.read(TABLE)[module["__name__"].rpartition(".")[2]]
-    public = sorted([*own, *(name for name in rows if not name.startswith("_"))])
-    module.update((name, word) for name, word in WORDS.items() if name not in module)
-
-    def find(name: str) -> Any:
-        if name not in rows:
-            raise absent(module["__name__"], name, public)
-        with _making:  # two threads get the same class
-            if name not in module:
-                base = _base(rows[name])
-                if base not in module:
-                    find(base)
-                key = f"{module['__name__']}.{name} {stamps}"
-                code = PREPARED.once(key, lambda: _row(rows[name]).code(module))
-                module[name] = _run(code, module, _documentation(rows[name]))
-        return module[name]
-
-    return find, public.copy, public
-
-
-def _run(code: CodeType, home: dict[str, Any], documentation: str) -> Any:
-    """The class that a row's code defines."""
-    defined: dict[str, Any] = {}
-    exec(code, home, defined)
-    made = defined.popitem()[1]
-    made.__doc__ = documentation or None
-    return made
-
-
-def class_definition(value: type) -> ast.ClassDef | None:
-    """The Python text of a class that was made from a row, for its stub; None of another class."""
-    rows = doors.read(TABLE).get(value.__module__.rpartition(".")[2], {})
-    if value.__name__ not in rows:
-        return None
-    text = _row(rows[value.__name__]).source(vars(inspect.getmodule(value)))
-    return next(n for n in ast.parse(text).body if isinstance(n, ast.ClassDef))
+door = Modules(TABLE, globals(), WORDS).door
 
 
 @record
@@ -115,19 +72,10 @@ class ModuleRow:
     call: ast.expr | None  # lp_pool2d(input, float(norm_type), kernel_size); None: that of the base
     statements: list[ast.stmt]  # norm_type != 0 or "(norm_type=0): there is no such norm."
     text: ast.expr | None  # f"{norm_type}"
-    line: int  # 235
-
-    def code(self, words: Mapping[str, Any]) -> CodeType:
-        """The code of the class; the names in its text are `words`, the globals of its home."""
-        tree = ast.parse(self.source(words))
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.stmt, ast.expr, ast.arg, ast.keyword)):
-                node.lineno = node.end_lineno = self.line
-        return compile(tree, TABLE, "exec", dont_inherit=True)
 
     def source(self, words: Mapping[str, Any]) -> str:
         """The text of the class."""
-        lines = ["from __future__ import annotations", f"class {self.name}({self.base}):"]
+        lines = [f"class {self.name}({self.base}):"]
         if self.arguments is not None:
             lines += self._constructor(self.arguments, words[self.base])
         if self.call is not None:
@@ -221,7 +169,7 @@ def _value(statement: ast.stmt) -> ast.expr | None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _row(given: doors.DoorRow) -> ModuleRow:
+def _row(given: DoorRow) -> ModuleRow:
     """The parts of a row."""
     groups = (given.signature or "").split(")(")
     expression = given.expression or "..."
@@ -243,11 +191,10 @@ def _row(given: doors.DoorRow) -> ModuleRow:
         None if expression.startswith("...") else _value(call),
         [s for s in body if s not in texts],
         _value(texts[0]) if texts else None,
-        given.line,
     )
 
 
-def _base(given: doors.DoorRow) -> str:
+def _base(given: DoorRow) -> str:
     """The name of a row's base."""
     found = _CLASS.match(given.signature or "")
     return found[1] if found else "Module"
@@ -258,11 +205,3 @@ def _arguments(text: str) -> ast.arguments:
     (found,) = ast.parse(f"def method(self, {text}): ...").body
     assert isinstance(found, ast.FunctionDef)
     return found.args
-
-
-def _documentation(given: doors.DoorRow) -> str:
-    """The docstring of a class: a sentence, more text perhaps, and an example."""
-    found = examples.found(given.examples, given.name)
-    more, shown, lines = found.lines.partition(">>> ")
-    example = runs(examples.Example(given.name, "", shown + lines))
-    return "\n\n".join(part for part in (found.sentence, more.strip(), example) if part)
