@@ -11,7 +11,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler.shaping import split_calls
-from adjoint.elements.functions import rounds_alike
+from adjoint.expressions.functions import rounds_alike
 from adjoint.toolchain import build
 from tests.compiler.test_programs import assert_same
 

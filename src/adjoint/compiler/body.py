@@ -36,9 +36,9 @@ from adjoint.core.dtypes import HALVES, named
 from adjoint.core.promotion import element
 from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.c_numbers import cast, literal, narrowed, suffix, widened
-from adjoint.elements.functions import VECTORIZED
-from adjoint.elements.language import FUNCTION
+from adjoint.expressions.c_numbers import cast, literal, narrowed, suffix, widened
+from adjoint.expressions.functions import VECTORIZED
+from adjoint.expressions.language import FUNCTION
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 

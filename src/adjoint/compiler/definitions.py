@@ -39,7 +39,7 @@ from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.core.storage import imagined
 from adjoint.core.symbolic_sizes import is_for_many, is_open
-from adjoint.elements import language
+from adjoint.expressions import language
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.graph.passes.products_onto import is_onto

@@ -35,7 +35,7 @@ from adjoint.core.errors import TableError
 from adjoint.core.promotion import fit_number
 from adjoint.core.shapes import Shape, show
 from adjoint.core.symbolic_sizes import at
-from adjoint.elements import functions
+from adjoint.expressions import functions
 from adjoint.graph import interpret
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Graph, Node, Value

@@ -19,9 +19,9 @@ from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import NAMES, OF
 from adjoint.core.records import record
 from adjoint.core.remembering import Bounded
-from adjoint.elements import language
-from adjoint.elements.c_numbers import COMPLEX, literal
 from adjoint.elements.large import loop_of
+from adjoint.expressions import language
+from adjoint.expressions.c_numbers import COMPLEX, literal
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 

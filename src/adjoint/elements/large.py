@@ -21,8 +21,8 @@ from adjoint.core.c_types import C_TYPES, COMPUTED
 from adjoint.core.dtypes import HALVES, NAMES, OF
 from adjoint.core.promotion import NUMBERS, element
 from adjoint.core.remembering import Bounded
-from adjoint.elements import functions, language
-from adjoint.elements.c_numbers import suffix as suffix_of
+from adjoint.expressions import functions, language
+from adjoint.expressions.c_numbers import suffix as suffix_of
 from adjoint.table.rows import Row
 
 __all__ = [

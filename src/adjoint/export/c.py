@@ -24,7 +24,7 @@ from adjoint.compiler.program import Code
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import changed
-from adjoint.elements.c_numbers import literal
+from adjoint.expressions.c_numbers import literal
 from adjoint.graph.ir import GraphError, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace

@@ -33,8 +33,8 @@ from adjoint.compiler.loop_programs import (
 )
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import OF
-from adjoint.elements import functions, language
-from adjoint.elements.c_numbers import literal, suffix
+from adjoint.expressions import functions, language
+from adjoint.expressions.c_numbers import literal, suffix
 from adjoint.graph.ir import Value
 from adjoint.toolchain import background, build
 

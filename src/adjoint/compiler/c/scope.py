@@ -12,7 +12,7 @@ from adjoint.compiler.plan import Operand
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
-from adjoint.elements.c_numbers import literal
+from adjoint.expressions.c_numbers import literal
 from adjoint.graph.ir import Value
 
 ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # indices into the block of arguments

@@ -30,7 +30,7 @@ from adjoint.compiler.loop_programs import (
     used,
     without_dead,
 )
-from adjoint.elements.language import weight
+from adjoint.expressions.language import weight
 
 _NAMES = re.compile(r"\bv\d+\b")
 

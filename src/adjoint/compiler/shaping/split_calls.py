@@ -24,7 +24,7 @@ from adjoint.compiler.loop_programs import (
 )
 from adjoint.compiler.shaping.draft import Draft
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.functions import rounds_alike
+from adjoint.expressions.functions import rounds_alike
 
 _PIECE = 1024  # elements of a piece, which stay in the first-level cache
 _LONG = 512  # iterations from which a loop is worth cutting

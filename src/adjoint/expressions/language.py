@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 from adjoint.core.errors import TableError, did_you_mean
-from adjoint.elements import variants
-from adjoint.elements.c_numbers import COMPLEX, REAL
-from adjoint.elements.functions import FUNCTIONS, SCALARS, VECTORS, text_of
-from adjoint.elements.variants import Arguments
+from adjoint.expressions import variants
+from adjoint.expressions.c_numbers import COMPLEX, REAL
+from adjoint.expressions.functions import FUNCTIONS, SCALARS, VECTORS, text_of
+from adjoint.expressions.variants import Arguments
 from adjoint.table import FAMILIES
 from adjoint.table.rows import Row, is_reference
 

@@ -16,8 +16,8 @@ import numpy as np
 from adjoint.c_kernels.special_functions import MOST
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.powers import falling_power
-from adjoint.elements.c_numbers import BITS, REAL, literal, wrapped
-from adjoint.elements.functions import INVERSE_POWERS, MISH_DERIVATIVES, POLYGAMMAS
+from adjoint.expressions.c_numbers import BITS, REAL, literal, wrapped
+from adjoint.expressions.functions import INVERSE_POWERS, MISH_DERIVATIVES, POLYGAMMAS
 
 Arguments = Mapping[str, Any]
 
