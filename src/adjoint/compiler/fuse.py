@@ -53,7 +53,7 @@ from adjoint.compiler.plan import (
 from adjoint.compiler.routine_calls import OperandTest
 from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.expressions.language import FUNCTION
+from adjoint.expressions.trees import FUNCTION
 from adjoint.graph import interpret
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.facts import is_random

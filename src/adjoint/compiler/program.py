@@ -115,7 +115,8 @@ class Code:
         if self.has_entry:
             opening = self.table.opening()
             text += entry.text(self.graph.inputs, self.slots, self.end, self.segments, opening)
-        source = functions.prelude(text, build.data_offset()) + text if text else ""
+        called = functions.called_in(text)
+        source = functions.prelude(called, build.data_offset()) + text if text else ""
         took("write C")
         return source
 
