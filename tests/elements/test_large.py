@@ -99,7 +99,7 @@ def test_a_row_is_built_for_few_numbers_only() -> None:
         if found is not None:
             np.testing.assert_allclose(found, x + number)
     (texts,) = kernel.loops.values()
-    assert len(texts) <= large._MOST_TEXTS
+    assert len(texts) <= large._MOST_TREES
 
 
 def test_gradients_of_large_arrays_are_those_of_small_ones() -> None:
