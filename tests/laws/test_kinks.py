@@ -297,6 +297,33 @@ def test_a_write_in_place_goes_on_beside_a_root(way: str) -> None:
     assert FIRST[way](f, x).tolist() == [3.0, 0.0, 3.0]
 
 
+# A write to a part of v = (x + 2ix)² = x²(4i - 3), which triples the part.
+PARTS: dict[str, Function] = {
+    "real": lambda v: v.real.mul_(3),
+    "imag": lambda v: v.imag.mul_(3),
+    "as real": lambda v: ad.view_as_real(v)[..., 0].mul_(3),
+    "whole": lambda v: v[:].mul_(3),
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_write_to_a_part_of_complex_numbers_leaves_the_other_part(part: str) -> None:
+    """In graphs of second derivatives, too, where any length may be 0."""
+
+    def f(x: Any) -> Any:
+        v = ad.complex(x, 2 * x) ** 2
+        PARTS[part](v)
+        return ad.hypot(v.real, v.imag).sum()
+
+    times = {"imag": (1, 3), "whole": (3, 3)}.get(part, (3, 1))
+    size = math.hypot(3 * times[0], 4 * times[1])  # of v / x²
+    x = ad.tensor([2.0, 1.0], dtype=ad.float64)
+    for gradient in (ad.grad(f), ad.trace(ad.grad(f), x), ad.compile(ad.grad(f))):
+        np.testing.assert_allclose(gradient(x), 2 * size * x.numpy(), 1e-12)
+    for hessian in (ad.hessian(f), ad.trace(ad.hessian(f), x), ad.jacfwd(ad.jacfwd(f))):
+        np.testing.assert_allclose(hessian(x), 2 * size * np.eye(2), 1e-9, 1e-9)
+
+
 @pytest.mark.parametrize("way", ["tape", "grad", "jvp", "traced", "compiled"])
 def test_what_is_not_selected_sees_no_infinite_slope(way: str) -> None:
     x = ad.tensor([0.0, -1.0, 4.0], dtype=ad.float64)

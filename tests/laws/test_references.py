@@ -40,7 +40,7 @@ SHARES = {
     "random": 0,
     "recurrent": 70,
     "reduction": 81,
-    "resampling": 95,
+    "resampling": 94,
     "scan": 100,
     "shape": 99,
     "sorting": 42,

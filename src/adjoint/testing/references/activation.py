@@ -224,7 +224,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "glu": gated,
     "softmax": share, "_softmax": share, "special_softmax": share,
     "log_softmax": log_share, "_log_softmax": log_share, "special_log_softmax": log_share,
-    "_softmax_backward_data": share_slope, "_log_softmax_backward_data": log_share_slope,
     "_softmax_gradient": share_slope,
     "_log_softmax_gradient": lambda grad, x, *rest: log_share_slope(grad, *rest),
     "_softsign": each(lambda x: x / (1 + abs(x))), "_tanhshrink": each(lambda x: x - math.tanh(x)),

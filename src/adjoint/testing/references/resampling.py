@@ -140,32 +140,6 @@ def grid_sample(input: Array, grid: Array, mode: int, padding: int, align_corner
     return result
 
 
-def grid_sample_input_backward(
-    grad_output: Array, grid: Array, input_size: Any, *options: Any
-) -> Array:
-    """For each element the samples of an input that is 1 there, times the gradients."""
-    result = np.zeros(input_size, grad_output.dtype)
-    for place in np.ndindex(*input_size):
-        unit = np.zeros(input_size)
-        unit[place] = 1
-        result[place] = (grid_sample(unit, grid, *options) * grad_output).sum()
-    return result
-
-
-def grid_sample_grid_backward(
-    grad_output: Array, input: Array, grid: Array, *options: Any
-) -> Array:
-    """Differences of five points, which are exact for the cubics between kinks."""
-    step, exact, wide = 2.0**-13, np.zeros(grid.shape), grid.astype(float)
-    for at, factor in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
-        for d in range(grid.shape[-1]):
-            moved = wide.copy()
-            moved[..., d] += at * step
-            change = (grid_sample(input.astype(float), moved, *options) * grad_output).sum(1)
-            exact[..., d] += factor * change / (12 * step)
-    return exact.astype(grid.dtype)
-
-
 def resample_by(
     input: Array, dims: int, size: Any, mode: str, align_corners: bool, factors: Any
 ) -> Array:
@@ -222,8 +196,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "_resample": resample,
     "_resample_by": resample_by,
     "_grid_sample": grid_sample,
-    "_grid_sample_input_backward": grid_sample_input_backward,
-    "_grid_sample_grid_backward": grid_sample_grid_backward,
     "grid_sampler": grid_sample,
     "grid_sampler_2d": grid_sample,
     "grid_sampler_3d": grid_sample,

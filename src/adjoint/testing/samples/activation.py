@@ -149,20 +149,6 @@ def nothing_left(make: Make) -> Samples:
     yield Sample(make.like(rows), 1, name="nothing left", kink=True)
 
 
-@sampler("_softmax_backward_data", real=True)
-def softmax_backwards(make: Make) -> Samples:
-    yield Sample(make(2, 3), make.probability(2, 3), 1, make.dtype, name="rows")
-    yield Sample(make(3, 2), make.probability(3, 2), 0, make.dtype, name="columns")
-    yield Sample(make(), make.probability(), 0, make.dtype, name="0-d")
-
-
-@sampler("_log_softmax_backward_data", real=True)
-def log_softmax_backwards(make: Make) -> Samples:
-    yield Sample(make(2, 3), make(2, 3), 1, make.dtype, name="rows")
-    yield Sample(make(3, 2), make(3, 2), 0, make.dtype, name="columns")
-    yield Sample(make(), make(), 0, make.dtype, name="0-d")
-
-
 @sampler("_softmax_gradient", real=True)
 def softmax_gradients(make: Make) -> Samples:
     """Results are shares, none above 1/2: the gradient of such a one is taken from the others."""

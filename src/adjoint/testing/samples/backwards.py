@@ -45,9 +45,13 @@ def samples(
 
 
 def forwards(row: Row) -> Iterator[Row]:
-    """The rows of which a row may be the backward: foo, foo_forward and _foo, of foo_backward."""
+    """The rows of which a row may be the backward: foo, foo_forward and _foo, of foo_backward; foo
+    of foo_input_backward.
+    """
     stem, is_backward, _ = row.name.partition("_backward")
-    for name in (stem, f"{stem}_forward", f"_{stem}", stem.lstrip("_")) if is_backward else ():
+    shorter = stem.rpartition("_")[0]
+    names = (stem, f"{stem}_forward", f"_{stem}", stem.lstrip("_"), shorter)
+    for name in names if is_backward else ():
         if name in TABLE:
             yield from (TABLE.row(name, overload) for overload in TABLE.overloads(name))
 
@@ -79,7 +83,8 @@ class _Forward:
 
     def result(self, name: str, rest: Iterator[ad.Tensor]) -> Any:
         """The result of a name, or the next of the rest."""
-        if name in ("out", "output", "result"):
+        own = self.row.name.removesuffix("_forward").lstrip("_")
+        if name in ("out", "output", "result", own):
             return self.results[0]
         named = dict(zip((r.name for r in self.row.schema.returns), self.results, strict=False))
         return named[name] if name in named else next(rest, MISSING)
@@ -132,6 +137,8 @@ def _fact(argument: Argument, forward: _Forward) -> Any:
         return _some(kind.length or 1, forward.number)
     if kind.base == "int" and kind.is_list and "size" in argument.name:
         return forward.size(argument.name)
+    if argument.name == "input_dtype":
+        return jacobians.tensors_in([*forward.values.values()])[0].dtype
     return argument.default if argument.has_default else MISSING
 
 

@@ -280,16 +280,6 @@ def tangents_of_euclidean_distances(make: Any) -> Samples:
     yield Sample(make(3, 2), x, y, make.like(np.zeros((3, 4))), name="coinciding", kink=True)
 
 
-@sampler("_cdist_backward", real=True)
-def distance_gradients(make: Any) -> Samples:
-    for p in (2.0, 3.0):
-        x1, x2 = make.distinct(3, 2), make.unit(2, 2)
-        distance = np.array(
-            np.linalg.norm(x1.detach().numpy()[:, None] - x2.detach().numpy(), p, -1)
-        )
-        yield Sample(make(3, 2), x1, x2, p, make.like(distance), name=f"p {p}")
-
-
 @sampler("pairwise_distance")
 def row_distances(make: Any) -> Samples:
     yield Sample(make(3, 2), make(3, 2), name="plain")

@@ -126,24 +126,6 @@ def sampled_anywhere(make: Make) -> Samples:
         yield Sample(make(*shape), places(make, *grid), 0, 0, False, name=f"{dims}d")
 
 
-@sampler("_grid_sample_input_backward", real=True)
-def returned(make: Make) -> Samples:
-    for dims in (2, 3):
-        shape, grid = GRIDS[dims]
-        for name, chosen in options(dims):
-            grads = make(*shape[:2], *grid[1:-1])
-            yield Sample(grads, places(make, *grid), shape, *chosen, name=f"{dims}d {name}")
-
-
-@sampler("_grid_sample_grid_backward", real=True)
-def slopes(make: Make) -> Samples:
-    for dims in (2, 3):
-        shape, grid = GRIDS[dims]
-        for name, chosen in options(dims):
-            grads = make(*shape[:2], *grid[1:-1])
-            yield Sample(grads, make(*shape), places(make, *grid), *chosen, name=f"{dims}d {name}")
-
-
 @sampler("affine_grid_generator")
 def maps(make: Make) -> Samples:
     yield Sample(make(2, 2, 3), (2, 1, 3, 2), False, name="plane")
