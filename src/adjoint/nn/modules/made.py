@@ -10,7 +10,7 @@ import builtins
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from adjoint import doors
@@ -38,7 +38,7 @@ WORDS: Mapping[str, Any] = {
     "each": each,
     "functional": functional,
 }
-_CLASS = re.compile(r"(_?[A-Z]\w*)(?:\)|$)")
+_CLASSES = re.compile(r"(_?[A-Z]\w*(?:, _?[A-Z]\w*)*)(?:\)|$)")
 _TEXTS = (ast.JoinedStr, ast.Constant, ast.IfExp)  # a statement that is one is the extra_repr
 
 
@@ -49,10 +49,11 @@ class Modules(Classes):
         return doors.read(TABLE)[home]
 
     def bases(self, row: DoorRow) -> list[str]:
-        return [_base(row)]
+        return _base(row).split(", ")
 
     def definition(self, row: DoorRow, words: Mapping[str, Any]) -> ast.ClassDef:
-        (made,) = ast.parse(_row(row).source(words)).body
+        others = self.rows(words["__name__"].rpartition(".")[2])
+        (made,) = ast.parse(_row(row).source(words, others)).body
         assert isinstance(made, ast.ClassDef)
         return on_line(made, row.line)
 
@@ -65,17 +66,22 @@ class ModuleRow:
     """One class of the table."""
 
     name: str  # "LPPool2d"
-    base: str  # "_LPPoolNd"
+    base: str  # "_LPPoolNd"; of several, "LazyConvolution, Conv1d"
     arguments: ast.arguments | None  # norm_type: float, kernel_size: Sizes; None: those of the base
     inputs: ast.arguments  # input
     returns: str  # "Tensor"
     call: ast.expr | None  # lp_pool2d(input, float(norm_type), kernel_size); None: that of the base
     statements: list[ast.stmt]  # norm_type != 0 or "(norm_type=0): there is no such norm."
+    facts: list[ast.Assign]  # cls.dims = 1
     text: ast.expr | None  # f"{norm_type}"
 
-    def source(self, words: Mapping[str, Any]) -> str:
-        """The text of the class."""
+    def source(self, words: Mapping[str, Any], others: Container[str]) -> str:
+        """The text of the class; `others` at home in its file are made when asked for."""
         lines = [f"class {self.name}({self.base}):"]
+        for fact in self.facts:
+            name = ast.unparse(fact.targets[0]).removeprefix("cls.")
+            value = ast.unparse(_Classes(others).visit(fact.value))
+            lines.append(f"    {name}: Any = {value}")
         if self.arguments is not None:
             lines += self._constructor(self.arguments, words[self.base])
         if self.call is not None:
@@ -144,6 +150,18 @@ class _Attributes(ast.NodeTransformer):
         return ast.Call(function, [self.visit(a) for a in node.args], keywords)
 
 
+class _Classes(ast.NodeTransformer):
+    """Names of classes that are made when they are asked for, as calls that ask."""
+
+    def __init__(self, classes: Container[str]) -> None:
+        self.classes = classes
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self.classes:
+            return node
+        return ast.Call(ast.Name("__getattr__"), [ast.Constant(node.id)], [])
+
+
 def _names(targets: list[ast.expr]) -> list[str]:
     return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
@@ -182,6 +200,7 @@ def _row(given: DoorRow) -> ModuleRow:
         argument.annotation = argument.annotation or ast.Name("Tensor")
     call, *body = ast.parse(expression).body
     texts = [s for s in body if isinstance(_value(s), _TEXTS)]
+    facts = [s for s in body if isinstance(s, ast.Assign) and _is_of_class(s.targets[0])]
     return ModuleRow(
         given.name,
         base,
@@ -189,14 +208,19 @@ def _row(given: DoorRow) -> ModuleRow:
         inputs,
         given.returns,
         None if expression.startswith("...") else _value(call),
-        [s for s in body if s not in texts],
+        [s for s in body if s not in texts and s not in facts],
+        facts,
         _value(texts[0]) if texts else None,
     )
 
 
+def _is_of_class(target: ast.expr) -> bool:
+    return ast.unparse(target).startswith("cls.")
+
+
 def _base(given: DoorRow) -> str:
     """The name of a row's base."""
-    found = _CLASS.match(given.signature or "")
+    found = _CLASSES.match(given.signature or "")
     return found[1] if found else "Module"
 
 
