@@ -44,7 +44,7 @@ _LAYERS = {
     "kernel": "kernels",
     "shape": "shapes",
     "decompose": "decompositions",
-    "c": "expressions",
+    "element": "expressions",
     "numpy": "export",
 }
 _PLAIN = frozenset(
