@@ -15,7 +15,7 @@ from adjoint.table.formula import Location
 from adjoint.table.rows import Row, is_reference
 from adjoint.testing import laws
 
-ROWS = [row for row in TABLE.rows() if row.c]
+ROWS = [row for row in TABLE.rows() if row.element]
 KINDS = {"real": "float64", "whole": "int64", "bool": "bool"}  # in which C needs no suffix
 NOWHERE = Location("", 0)
 
@@ -45,7 +45,7 @@ def reread(tree: Expression) -> Expression:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.full_name)
 def test_the_c_text_of_an_element_means_its_tree(row: Row) -> None:
     """Brackets stand where C needs them: reading the text gives the tree again."""
-    for kind in row.c.keys() & KINDS.keys():
+    for kind in row.element.keys() & KINDS.keys():
         for tree in elements(row, dtypes.named(KINDS[kind])):
             if not any(_is_unusual(part) for part in tree.walk()):
                 assert reread(tree) == tree
@@ -60,7 +60,7 @@ def _is_unusual(tree: Expression) -> bool:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.full_name)
 def test_the_c_text_of_an_element_has_the_signs_and_names_of_the_row(row: Row, suffix: str) -> None:
     dtype = dtypes.float32 if suffix else dtypes.float64
-    text = row.c.get("real", "variants.")
+    text = row.element.get("real", "variants.")
     if is_reference(text) or "inf" in text or "." in text:
         return  # real numbers are spelled in C's way
     tree = expression(row, dtype, {})

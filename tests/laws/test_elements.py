@@ -1,7 +1,7 @@
 """The text of an element means one thing: eager mode, loops over large arrays and compiled programs
 give the same numbers.
 
-For every row with a text (column `c`), in every kind of numbers, at all combinations of special
+For every row with an element (the column), in every kind of numbers, at all combinations of special
 values: zeros of both signs, the ends of the range, infinities, NaN, and numbers between them. Other
 arguments are those of the row's samples. NaN and infinities stand where eager mode has them, whole
 numbers and booleans are equal, zeros keep their signs.
@@ -168,7 +168,7 @@ def wrong_elements(call: Call, found: Any, expected: Any) -> Any:
     finite = np.isfinite(expected)
     if expected.dtype.kind == "c":  # the order of steps decides which parts of an infinity are NaN
         same |= ~finite & ~np.isfinite(found)
-        if not {"complex", "number", "all"} & call.row.c.keys():  # by its decomposition
+        if not {"complex", "number", "all"} & call.row.element.keys():  # by its decomposition
             same |= ~np.all([np.isfinite(t.numpy()) for t in call.tensors.values()], 0)
     size = np.abs(np.where(finite, expected, 0))
     allowed = TOLERANCE[expected.dtype.str[1:]] * size + np.finfo(expected.dtype).smallest_subnormal

@@ -329,7 +329,7 @@ def _count(node: Node) -> Arange | None:
 
 def _pointwise(node: Node) -> Pointwise | None:
     row = node.op.row
-    if not row.c or len(node.outputs) != 1 or depends_on_grid(node):
+    if not row.element or len(node.outputs) != 1 or depends_on_grid(node):
         return None
     given = dict(zip(row.schema.names, node.args, strict=True))
     for name in [a.name for a in row.promoted]:

@@ -1,8 +1,8 @@
 """Elementwise kernels for large arrays: one pass over memory, shared by all cores.
 
-The C text of a row (column `c`), which compiled programs fuse, here becomes a loop for arrays of
-any size (`c_kernels/element_loops.py`). The loop is built in the background when an operator first
-meets a large array, is kept on disk, and is used from then on. Until then, and for small arrays and
+The element of a row, which compiled programs fuse, here becomes a loop for arrays of any size
+(`c_kernels/element_loops.py`). The loop is built in the background when an operator first meets a
+large array, is kept on disk, and is used from then on. Until then, and for small arrays and
 arguments without a loop, the row's NumPy kernel computes; the results are the same up to rounding.
 """
 
@@ -66,7 +66,7 @@ def can_write(row: Row) -> bool:
     """Whether a row has a text whose result may be written over its first argument."""
     returned = row.schema.returns
     return (
-        bool({"real", "whole", "complex"} & row.c.keys())
+        bool({"real", "whole", "complex"} & row.element.keys())
         and len(returned) == 1
         and not returned[0].alias
         and not row.schema.mutates
@@ -187,7 +187,7 @@ class Large:
     def sources(self) -> Iterator[str]:
         """The C sources for both real types, if all number arguments have defaults."""
         arguments = self.row.schema.arguments
-        if "real" not in self.row.c or not all(arguments[i].has_default for i in self.others):
+        if "real" not in self.row.element or not all(arguments[i].has_default for i in self.others):
             return
         given = {a.name: None if a.type.is_tensor else a.default for a in arguments}
         tensors = [arguments[i] for i in self.tensors]

@@ -88,7 +88,7 @@ class _ElementParser:
 
     def mistake(self, what: str, word: str = "") -> TableError:
         where = self.where.of(word) if word else self.where
-        return TableError(f"{where}: c: {what}: {self.text!r}")
+        return TableError(f"{where}: element: {what}: {self.text!r}")
 
     def cut(self) -> Iterator[str]:
         place, end = 0, len(self.text.rstrip())

@@ -1,4 +1,4 @@
-"""The elements of rows: the column `c`.
+"""The elements of rows: the column `element`.
 
 A text in the language of `parsing.py` is for real numbers, or there is one for each kind of
 numbers. Our own rows may also name a function of `variants.py`, if the text depends on arguments
@@ -28,7 +28,7 @@ _NUMBERS = frozenset(("Tensor", "Scalar", "float", "int", "bool"))  # types of o
 
 def expression(row: Row, dtype: DType, given: Mapping[str, Any]) -> Expression | None:
     """The element of a row, computed in a dtype, for its arguments; None if it has none."""
-    text = row.c.get(_KINDS[dtype.category])
+    text = row.element.get(_KINDS[dtype.category])
     if text is None:
         return None
     maker = _variant(text)
@@ -63,17 +63,18 @@ def _arguments(row: Row) -> tuple[tuple[str, bool], ...]:
 
 
 def check(row: Row) -> Iterator[str]:
-    """The mistakes in the column `c` of a row, each with its place."""
-    if row.c and not row.archetype.promotes and not _is_ours(row):
-        yield f"{row.place('c')}: c is for operators that are like: pointwise"
-    if row.c and (len(row.schema.returns) != 1 or row.schema.returns[0].type.is_list):
-        yield f"{row.place('c')}: c is for operators with one result"
-    for kind, text in row.c.items():
+    """The mistakes in the column `element` of a row, each with its place."""
+    if row.element and not row.archetype.promotes and not _is_ours(row):
+        yield f"{row.place('element')}: element is for operators that are like: pointwise"
+    if row.element and (len(row.schema.returns) != 1 or row.schema.returns[0].type.is_list):
+        yield f"{row.place('element')}: element is for operators with one result"
+    for kind, text in row.element.items():
         if kind == "complex" and not _is_ours(row):
-            yield f"{row.place('c')}: c: complex numbers have texts in our own rows alone"
+            where = row.place("element")
+            yield f"{where}: element: complex numbers have texts in our own rows alone"
         elif _is_ours(row) and is_reference(text):
             if not hasattr(variants, text.removeprefix("variants.")):
-                yield f"{row.place('c').of(text)}: c: there is no {text!r}"
+                yield f"{row.place('element').of(text)}: element: there is no {text!r}"
         else:
             yield from _mistakes(row, text, _DTYPES.get(kind, dtypes.complex128))
 
@@ -81,7 +82,7 @@ def check(row: Row) -> Iterator[str]:
 def _mistakes(row: Row, text: str, dtype: DType) -> Iterator[str]:
     operands = {n: dtypes.bool_ if mask else dtype for n, mask in _arguments(row)}
     try:
-        parse(text, operands, dtype, row.place("c"), ours=_is_ours(row))
+        parse(text, operands, dtype, row.place("element"), ours=_is_ours(row))
     except TableError as error:
         yield str(error)
 

@@ -1,9 +1,9 @@
 """Elements that depend on arguments known beforehand: a power, a mode, a bound.
 
-A row names such a function in its column `c`: `variants.power`. The function takes the arguments of
-a node and the dtype in which it computes. It returns a text in the language of the column
-(`parsing.py`), perhaps with numbers computed from the arguments, or None if only the eager kernel
-can compute, or refuse, the call.
+A row names such a function in its column `element`: `variants.power`. The function takes the
+arguments of a node and the dtype in which it computes. It returns a text in the language of the
+column (`parsing.py`), perhaps with numbers computed from the arguments, or None if only the eager
+kernel can compute, or refuse, the call.
 """
 
 from __future__ import annotations

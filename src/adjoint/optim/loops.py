@@ -1,6 +1,6 @@
 """A formula as one loop in C that writes over its arrays: memory is passed once.
 
-The formula is traced, and each operator's C text (column `c` of its row) becomes a statement of a
+The formula is traced, and each operator's element (the column of its row) becomes a statement of a
 loop program. All elements are loaded before any is stored, so that the loop may work in place. It
 is built in the background; until then NumPy computes.
 """
