@@ -196,19 +196,6 @@ def test_functions_for_float_are_as_accurate_as_float() -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-37)
 
 
-@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.int8, np.uint8])
-def test_whole_numbers_wrap_as_numpys_do(dtype: Any) -> None:
-    size = max(N, large._LARGE_OF_BYTES)
-    a, b = (np.random.default_rng(k).integers(-300, 300, size).astype(dtype) for k in (0, 1))
-    for op, expected in ((ad.ops.add.Tensor, a + b), (ad.ops.sub.Tensor, a - b)):
-        found = large.Large(op.row)(a, b, 1)
-        assert found is not None
-        np.testing.assert_array_equal(found, expected)
-    limited = large.Large(ad.ops.clamp.default.row)(a, 3, 9)
-    np.testing.assert_array_equal(limited, np.clip(a, 3, 9))
-    assert large.Large(ad.ops.add.Scalar.row)(a, 1.5, 1) is None
-
-
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_complex_numbers_may_lie_anyhow(name: str) -> None:
     a, b = LAYOUTS[name](lambda *shape, seed=0: draw(*shape, seed=seed) * (1 - 2j))
@@ -260,23 +247,6 @@ def test_results_do_not_depend_on_their_neighbours(name: str, dtype: Any) -> Non
     assert alone is not None
     assert beside is not None
     np.testing.assert_array_equal(alone[np.arange(N) % 100 > 0], beside[np.arange(N) % 100 > 0])
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_results_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
-    x = draw(300, 401).astype(dtype)
-    before = ad.get_num_threads()
-    found = []
-    try:
-        for count in (1, 2, 3):
-            ad.set_num_threads(count)
-            t = ad.tensor(x)
-            found.append([(t.T.sigmoid() * t[:1].T).numpy(), ad.nn.functional.gelu(t).numpy()])
-    finally:
-        ad.set_num_threads(before)
-    for other in found[1:]:
-        for one, two in zip(found[0], other, strict=True):
-            np.testing.assert_array_equal(one, two)
 
 
 GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {
