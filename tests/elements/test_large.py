@@ -6,7 +6,6 @@ import ast
 import os
 import subprocess
 import sys
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -294,52 +293,41 @@ OF_COMPLEX_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
-@pytest.mark.parametrize("name", OF_COMPLEX_NUMBERS)
-def test_complex_gradients_in_one_loop_are_those_of_their_formulas(
-    name: str, dtype: Any, monkeypatch: Any
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [
+        *(pytest.param(f, np.float64, id=name) for name, f in GRADIENTS.items()),
+        *(
+            pytest.param(f, dtype, id=f"{name} of {dtype.__name__}")
+            for name, f in OF_COMPLEX_NUMBERS.items()
+            for dtype in (np.complex64, np.complex128)
+        ),
+    ],
+)
+def test_gradients_in_one_loop_are_those_of_their_formulas(
+    function: Any, dtype: Any, monkeypatch: Any
 ) -> None:
-    n = N // 30 * 30
-    values = [(draw(n, seed=s) + 1j * draw(n, seed=s + 1)).astype(dtype) for s in (0, 2)]
-
-    def gradients() -> Any:
-        x, y = (ad.tensor(v, requires_grad=True) for v in values)
-        result = OF_COMPLEX_NUMBERS[name](x, y)
-        weight = ad.tensor(values[1].astype(result.detach().numpy().dtype)).reshape(result.shape)
-        return ad.autograd.grad(result, (x, y), weight, allow_unused=True)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
-        found = gradients()
-        monkeypatch.setattr(fused.Fused, "__call__", lambda self, *given: self.plain(*given))
-        expected = gradients()
-    tolerance = 64 * np.finfo(dtype).eps
-    for one, other in zip(found, expected, strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            assert (one.dtype, one.stride()) == (other.dtype, other.stride())
-            near = tolerance * (np.abs(other.numpy()) + 1)
-            assert (np.abs(one.numpy() - other.numpy()) <= near).all()
-
-
-@pytest.mark.parametrize("name", GRADIENTS)
-def test_gradients_in_one_loop_are_those_of_their_formulas(name: str, monkeypatch: Any) -> None:
     """A formula on large arrays is one loop; on small ones NumPy's arithmetic."""
-    values = [draw(N // 30 * 30, seed=seed) for seed in (0, 1)]
+
+    def numbers(shape: tuple[int, ...], seed: int, dtype: Any = dtype) -> Any:
+        real = draw(*shape, seed=seed)
+        imaginary = 1j * draw(*shape, seed=seed + 1) if np.dtype(dtype).kind == "c" else 0
+        return ad.tensor((real + imaginary).astype(dtype))
 
     def gradients() -> Any:
-        x, y = (ad.tensor(v, requires_grad=True) for v in values)
-        result = GRADIENTS[name](x, y)
-        weight = ad.tensor(draw(result.numel(), seed=2)).reshape(result.shape)
+        x, y = (numbers((N // 30 * 30,), seed).requires_grad_() for seed in (0, 2))
+        result = function(x, y)
+        weight = numbers(result.shape, 4, result.dtype.np)
         return ad.autograd.grad(result, (x, y), weight, allow_unused=True)
 
     found = gradients()
     monkeypatch.setattr(fused.Fused, "__call__", lambda self, *given: self.plain(*given))
+    tolerance = 64 * np.finfo(dtype).eps
     for one, other in zip(found, gradients(), strict=True):
         assert (one is None) == (other is None)
         if one is not None:
             assert (one.dtype, one.stride()) == (other.dtype, other.stride())
-            np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-14)
+            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
