@@ -19,7 +19,7 @@ from adjoint.distributions import constraints
 from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import noise_like, uniform_like
 from adjoint.distributions.narrow import in_double
-from adjoint.doors.classes import Names, Sections, arguments_of
+from adjoint.doors.classes import Door, Names, Sections, arguments_of
 from adjoint.doors.rows import DoorRow
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
@@ -75,7 +75,7 @@ class Distributions(Sections):
         yield from ((member, written.of_member(member)) for member in written.members.values())
 
 
-door = Distributions(TABLE, globals(), WORDS).door
+door: Door = Distributions(TABLE, globals(), WORDS).door
 
 
 class _Text:

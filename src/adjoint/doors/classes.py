@@ -22,6 +22,8 @@ from adjoint.table import examples
 from adjoint.table.prepared import PREPARED
 
 Tree = TypeVar("Tree", bound=ast.AST)
+# What a file of classes calls: its globals and its own names give __getattr__, __dir__, __all__.
+Door = Callable[..., tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]]
 _making = lock()
 
 
