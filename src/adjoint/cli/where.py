@@ -46,7 +46,7 @@ _LAYERS = {
     "kernel": "kernels",
     "shape": "shapes",
     "decompose": "decompositions",
-    "c": "elements",
+    "element": "expressions",
     "numpy": "export",
 }
 _PLAIN = frozenset(
