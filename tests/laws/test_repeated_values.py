@@ -294,6 +294,22 @@ def test_a_function_of_a_cluster_is_no_pole_where_rounding_is() -> None:
         np.testing.assert_allclose(found, float(known.values[2]), 1e-3)
 
 
+@pytest.mark.parametrize("values", [ad.linalg.eigvalsh, ad.linalg.svdvals])
+def test_derivatives_next_to_the_least_of_equal_values_have_all_digits(values: Function) -> None:
+    """It depends on |t| beside the matrix, and so do derivatives in what it is combined with."""
+    y = ad.tensor([0.3, -0.7, 1.1], dtype=ad.float64)
+
+    def f(a: Any, y: Any) -> Any:
+        w = values(a)
+        return ((y * w).exp() * w[-1] * w[0]).sum()
+
+    a = ad.tensor(2 * EYE)
+    leaf, other = y.clone().requires_grad_(), a.clone().requires_grad_()
+    f(other, leaf).backward()
+    for found in (leaf.grad, ad.grad(f, argnums=(0, 1))(a, y)[1]):
+        np.testing.assert_allclose(found, 8 * np.exp(2 * y.numpy()), 1e-11)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_rounding_of_a_function_that_hardly_varies_is_no_choice_of_vectors(compiled: bool) -> None:
     """exp A = 1 + A + … of a small A: the 1 is V Vᴴ, of which derivatives cancel all but A's."""

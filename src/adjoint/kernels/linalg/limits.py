@@ -5,7 +5,8 @@ not depend on the basis of a cluster, y is analytic, and its rounding errors gro
 A polynomial in t² through the means of y(t) and y(-t) gives y(0). Which t to take depends on how
 quickly the function varies and how much is lost by rounding, and both are seen in the numbers:
 Neville's tableau holds the limit by every run of neighbouring t, and the difference to runs that
-are one shorter tells its error. The least one wins.
+are one shorter tells its error. The least one wins. Where that is large, y may depend on |t|, as
+it does through the least of equal eigenvalues: then polynomials in t give y(0) from each side.
 
 y need not be analytic. The limits from t > 0 and from t < 0 differ at a kink (the largest of equal
 eigenvalues): then the subgradient stands that was computed at A. A power of 1/t tells that the
@@ -75,6 +76,8 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
     found = exact.copy()
     for group in _groups(even, top, smooth):
         limit, error = _best_for_all(even[:, group], _T**2)
+        if error > math.sqrt(eps) * np.max(top[group]):
+            limit, error = _from_each_side(above[:, group], below[:, group], limit, error)
         found[group] = limit
         if not repeated:
             apart = _differ(exact[group], limit)
@@ -85,6 +88,17 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
             known |= apart & varies[group] & (away > 30 * _rounding(exact[group], probes[:, group]))
             found[group] = np.where(known, exact[group], limit)
     return found
+
+
+def _from_each_side(above: Array, below: Array, limit: Array, error: float) -> tuple[Array, float]:
+    """The limit and its error, or those by polynomials in t on each side, if they are far better.
+
+    What depends on |t|, as the least of equal eigenvalues does, is no polynomial in t².
+    """
+    (one, here), (other, there) = (_best_for_all(side, _T) for side in (above, below))
+    if here + there < 0.1 * error:
+        return 0.5 * one + 0.5 * other, here + there
+    return limit, error
 
 
 def _rounding(exact: Array, probes: Array) -> Array:
