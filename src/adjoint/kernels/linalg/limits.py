@@ -12,9 +12,10 @@ y need not be analytic. The limits from t > 0 and from t < 0 differ at a kink (t
 eigenvalues): then the subgradient stands that was computed at A. A power of 1/t tells that the
 function depends on the basis. Where values are close but not equal, y(0) was computed at A as well,
 and is taken where the fan tells little and does not contradict it, where what is computed for the
-smallest t supports it against the limit, or where y(t) grows towards it and it differs from the
-limit by much more than rounding does: x = r/(r + t) for r < t looks as if it were 0. How much
-rounding does is seen in what is computed for a t of some ε, but for errors that are the same there.
+smallest t supports it against the limit, or where it differs from the limit by much more than
+rounding does: x = r/(r + t) for r < t looks as if it were 0. How much rounding does is seen in what
+is computed for a t of some ε, but for errors that are the same there: so it must be more by far,
+unless y(t) grows towards y(0).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _T = np.array(STEPS)
 _COUNT = len(STEPS)
 _LONGEST = 8  # values that a polynomial goes through; more of them give nothing
 _FIRST = 5  # steps by whose values the size of a derivative is told
+_CERTAIN = 1e6  # rounding errors that are the same for all t, and hence not seen, are smaller
 _CLEAR = 1e-6  # parts of the largest derivative below this are not judged
 
 
@@ -84,8 +86,8 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
             known = apart & _is_near(exact[group], limit, _by_two_steps(even[:, group]))
             if error > math.sqrt(eps) * np.max(top[group]):
                 known |= np.abs(exact[group] - limit) <= 3 * error
-            away = np.abs(exact[group] - limit)
-            known |= apart & varies[group] & (away > 30 * _rounding(exact[group], probes[:, group]))
+            away = np.abs(exact[group] - limit) / _rounding(exact[group], probes[:, group])
+            known |= apart & (away > np.where(varies[group], 30, _CERTAIN))
             found[group] = np.where(known, exact[group], limit)
     return found
 
@@ -184,9 +186,9 @@ def _grows(values: Array) -> Array:
 
 def _grows_on_a_curve(values: Array, signals: Array) -> Array:
     """Whether it is so by more than rounding errors, which may be all there is for small t."""
-    least = np.min(np.abs(values[:_FIRST]), 0)
+    first = np.max(np.abs(values[:_FIRST]), 0)  # some of them may be small at a change of sign
     largest = np.stack([np.max(np.abs(values[k : k + _RUN]), 0) for k in range(len(signals))])
-    return (signals & (largest > 10 * least)).any(0)  # type: ignore[no-any-return]
+    return (signals & (largest > 10 * first)).any(0)  # type: ignore[no-any-return]
 
 
 def _grows_towards(values: Array) -> Array:
