@@ -15,6 +15,7 @@ from typing import Any
 import adjoint
 from adjoint.calls import checking
 from adjoint.core.errors import TableError
+from adjoint.expressions import rows as elements
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Packet, packet
 from adjoint.table import FAMILIES, TABLE, read
@@ -75,8 +76,7 @@ def _check(added: list[Source], taken: frozenset[str]) -> None:
             _check_derived_name(row, taken)
         with mistakes.gathered():
             checking.check_text(row)
-        if row.c:  # the compiler is imported for rows that have something for it
-            mistakes.found += adjoint.compiler.check_c(row)
+        mistakes.found += elements.check(row)
         if mistakes.enough:
             break
     mistakes.told()

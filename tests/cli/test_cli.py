@@ -103,8 +103,8 @@ def test_where_finds_all_layers_of_an_operator(capsys: pytest.CaptureFixture[str
 
 
 WHERE = {
-    "tanh": (r"c +.*tanh@\(self\)", "compiled +one loop", r"exported +np.tanh\("),
-    "pow.Tensor_Scalar": (r"c +\S+/elements/variants.py:\d+ power", "fact +identity: exp"),
+    "tanh": (r"element +.*tanh@\(self\)", "compiled +one loop", r"exported +np.tanh\("),
+    "pow.Tensor_Scalar": (r"element +\S+/expressions/variants.py:\d+ power", "fact +identity: exp"),
     "cat": (r"numpy +\S+/export/renderers.py:\d+ cat", "compiled +one loop"),
     "mm": ("fact +product: self @ mat2", "compiled +a call of product", "exported .* @ "),
     "sort.stable": ("compiled +a call of sort", "batch +.*batching/words.py"),

@@ -78,7 +78,7 @@ MOVES = {
 
 def is_loop(row: Row) -> bool:
     """Whether an operator is a loop of native code: its results are compared entry by entry."""
-    said = row.c or row.reduces or row.accumulates or row.is_product
+    said = row.element or row.reduces or row.accumulates or row.is_product
     return bool(said) or row.full_name in MOVES
 
 
@@ -256,7 +256,7 @@ def test_compiled_values_equal_eager_in_other_dtypes(rows: list[Row]) -> None:
     hold(pieces, TOLERANCE["float32"])
 
 
-OF_COMPLEX = [row for row in ROWS if "complex" in row.c or row.family == "fft"]
+OF_COMPLEX = [row for row in ROWS if "complex" in row.element or row.family == "fft"]
 
 
 @pytest.mark.parametrize("rows", groups(OF_COMPLEX))

@@ -32,7 +32,9 @@ COLUMNS = {
     "kink": "  kernel: xp.add(self, other)\n  self, other: zero\n  kink: {}\n",
     "fan": "  kernel: xp.add(self, other)\n  self, other: zero\n  fan: {}\n",
     "numpy": "  kernel: xp.add(self, other)\n  self, other: zero\n  numpy: {}\n",
-    "c": "  like: pointwise\n  kernel: xp.add(self, other)\n  self, other: zero\n  c: {}\n",
+    "element": (
+        "  like: pointwise\n  kernel: xp.add(self, other)\n  self, other: zero\n  element: {}\n"
+    ),
 }
 HOSTILE = (
     # modules behind NumPy and behind our own files

@@ -31,7 +31,7 @@ typedef struct {
 
 /* exp(x) = 2^n exp(r), |r| <= log(2)/2, for x up to 40: adding 1.5 2^23 to x / log(2) rounds it, and leaves n in the last bits,
    which become the exponent of a power of two; that is too large by some digits, so that no number on the way is too small.
-   The polynomials are those of elements/functions.py; errors are below 2 ulp. Infinite above 40. */
+   The polynomials are those of expressions/functions.py; errors are below 2 ulp. Infinite above 40. */
 static inline __attribute__((always_inline)) float exp_float(float given) {
   const float x = given < -104.0f ? -104.0f : given, magic = 12583103.0f;
   const union { float x; unsigned bits; } z = {.x = x * 1.44269504088896341f + magic}, scale = {.bits = z.bits << 23};

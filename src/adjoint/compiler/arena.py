@@ -18,7 +18,7 @@ from typing import Any
 from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.loop_programs import LoopProgram
 from adjoint.compiler.nests import Nest, nested
-from adjoint.compiler.plan import Nested, Operand, Plan, RoutineCall, Step
+from adjoint.compiler.plan import Nested, Plan, RoutineCall, Step, Strided
 from adjoint.compiler.shaping import Version
 from adjoint.compiler.sweeps import Steps, Sweep, reads, swept, writes
 from adjoint.core.records import structure
@@ -94,7 +94,7 @@ def _with_loop_programs(plan: Plan, names: Iterator[int]) -> ProgramLayout:
             general, others = shaping.versions(plan, step, program)
             layout.programs[number], layout.versions[number] = general, others
     for operand in plan.outputs:
-        if isinstance(operand, Operand):
+        if isinstance(operand, Strided):
             layout.last[operand.value] = len(layout.steps)
     return layout
 
@@ -147,7 +147,7 @@ def verify(layout: ProgramLayout) -> ProgramLayout:
         for value in made:
             _put(held, layout.offsets[value], nbytes(value), value)
         _require(layout, held, asked, number)
-    outputs = [o.value for o in layout.plan.outputs if isinstance(o, Operand)]
+    outputs = [o.value for o in layout.plan.outputs if isinstance(o, Strided)]
     _require(layout, held, [v for v in outputs if v in layout.offsets], len(layout.steps))
     return layout
 

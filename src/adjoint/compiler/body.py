@@ -36,9 +36,10 @@ from adjoint.core.dtypes import HALVES, named
 from adjoint.core.promotion import element
 from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.c_numbers import cast, literal, narrowed, suffix, widened
-from adjoint.elements.functions import VECTORIZED
-from adjoint.elements.language import FUNCTION
+from adjoint.expressions.c_numbers import cast, literal, narrowed, widened
+from adjoint.expressions.c_text import printed
+from adjoint.expressions.functions import VECTORIZED
+from adjoint.expressions.trees import FUNCTION, Expression, without_factor
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 
@@ -286,7 +287,7 @@ class Body:
         promoted = {a.name for a in row.promoted} or set(row.schema.names)
         operands: dict[str, str] = {}
         for formal, value in zip(row.schema.arguments, node.args, strict=True):
-            if formal.name not in definition.names:
+            if formal.name not in definition.tree.operands:
                 continue
             dtype = promoted_to(node, value) if formal.name in promoted else compute
             if isinstance(value, Value):
@@ -298,7 +299,7 @@ class Body:
             elif isinstance(value, (bool, int, float, complex)):
                 number = value if is_open(value) else element(value, dtype)
                 operands[formal.name] = literal(number, c_type)
-        found = _filled(node, definition.text, c_type, operands, self.known)
+        found = _filled(node, definition.tree, c_type, operands, self.known)
         return narrowed(found, node.output.dtype.name)
 
 
@@ -308,9 +309,11 @@ def _brought(text: str, source: str, compute: str, dtype: str) -> str:
     return text if dtype == compute or source == dtype else widened(narrowed(text, dtype), dtype)
 
 
-def _filled(node: Node, text: str, c_type: str, operands: dict[str, str], known: set[str]) -> str:
+def _filled(
+    node: Node, tree: Expression, c_type: str, operands: dict[str, str], known: set[str]
+) -> str:
     if operands.get("alpha") in (literal(1, c_type), "1"):
-        text = text.replace("{alpha} * ", "")
+        tree = without_factor(tree, "alpha")
         zero = literal(0, c_type)
         if (
             node.op.name == "add"
@@ -318,4 +321,4 @@ def _filled(node: Node, text: str, c_type: str, operands: dict[str, str], known:
             and operands["self"] in {zero, *known}
         ):
             return operands["self"]
-    return text.format(**operands, **{"@": suffix(c_type)})
+    return printed(tree, operands)

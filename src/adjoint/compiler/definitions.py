@@ -9,7 +9,6 @@ eager kernel computes the node.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -39,7 +38,8 @@ from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.core.storage import imagined
 from adjoint.core.symbolic_sizes import is_for_many, is_open
-from adjoint.elements import language
+from adjoint.expressions.rows import expression
+from adjoint.expressions.trees import Expression
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.graph.passes.products_onto import is_onto
@@ -90,9 +90,8 @@ class Arange(Definition):
 class Pointwise(Definition):
     """An expression of the elements of the inputs, which are broadcast."""
 
-    text: str  # "sin{@}({self}) * {other}"
-    names: frozenset[str]  # of the arguments that occur in the text
-    reads: tuple[Value, ...]  # those arguments that are tensors
+    tree: Expression  # of operands that have the names of the node's arguments
+    reads: tuple[Value, ...]  # those of them that are tensors
 
     def made_of(self, size: int) -> list[tuple[Value, bool]]:
         return [(v, math.prod(v.shape) == size) for v in self.reads]
@@ -101,7 +100,7 @@ class Pointwise(Definition):
         return math.prod(result.shape) == math.prod(value.shape)
 
     def cost(self, inputs: int) -> int:
-        return language.weight(self.text)
+        return self.tree.cost
 
 
 @record
@@ -261,7 +260,6 @@ class RoutineDefinition(Definition):
 
 _MANY_SCORES = 1 << 13  # of one head, from which scores are recomputed in the backward
 _MOST_PIECES = 16  # pieces of a cat that a loop tells apart by branches; more are copied
-_PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
 def define(node: Node) -> Definition | None:
@@ -331,31 +329,21 @@ def _count(node: Node) -> Arange | None:
 
 def _pointwise(node: Node) -> Pointwise | None:
     row = node.op.row
-    if not row.c or len(node.outputs) != 1 or depends_on_grid(node):
+    if not row.element or len(node.outputs) != 1 or depends_on_grid(node):
         return None
     given = dict(zip(row.schema.names, node.args, strict=True))
     for name in [a.name for a in row.promoted]:
         if type(given[name]) in NUMBERS:
             fitting = fit_number(given[name], promoted_to(node, given[name]))
             given[name] = fitting if type(fitting) in NUMBERS else float(fitting)
-    text = language.expression(row, compute_dtype(node).name, given)
-    if text is None:
-        return None
-    names = _placeholders(text)
-    if None in [given[name] for name in names]:
+    tree = expression(row, compute_dtype(node), given)
+    if tree is None or None in [given[name] for name in tree.operands]:
         return None
     whole = not node.output.dtype.is_differentiable and node.output.dtype.name != "bool"
     if whole and row.archetype.to_float:
         return None
-    return Pointwise(
-        text, names, tuple([a for n, a in given.items() if n in names and isinstance(a, Value)])
-    )
-
-
-@lru_cache(1 << 12)
-def _placeholders(text: str) -> frozenset[str]:
-    """The names of the arguments that occur in a text."""
-    return frozenset(_PLACEHOLDER.findall(text))
+    used = [a for n, a in given.items() if n in tree.operands and isinstance(a, Value)]
+    return Pointwise(tree, tuple(used))
 
 
 def _reduction(node: Node) -> Reduction | Reshape | Fill | None:

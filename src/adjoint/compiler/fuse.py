@@ -43,17 +43,17 @@ from adjoint.compiler.plan import (
     FusedLoop,
     Intervals,
     Nested,
-    Operand,
     Plan,
     Remake,
     RoutineCall,
     Step,
+    Strided,
     intervals,
 )
 from adjoint.compiler.routine_calls import OperandTest
 from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.language import FUNCTION
+from adjoint.expressions.trees import FUNCTION
 from adjoint.graph import interpret
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.facts import is_random
@@ -267,7 +267,7 @@ class _Planner:
         filled = {
             k: Value("filled", inputs[k].type)
             for k, operand in enumerate(operands)
-            if not isinstance(operand, Operand)
+            if not isinstance(operand, Strided)
         }
         count = {"scan": 1, "while_loop": 2}.get(node.op.name)
         turning = node.outputs[: len(node.args[count])] if count else []
@@ -447,7 +447,7 @@ class _Planner:
         self.plan.definitions[value.node] = ViewDefinition(single, ())
         self._virtual(value, 1, 0)
 
-    def _operand(self, value: Value, fits: OperandTest = routine_calls.is_whole) -> Operand:
+    def _operand(self, value: Value, fits: OperandTest = routine_calls.is_whole) -> Strided:
         """Where a routine or a region reads a value. A view of memory needs no copy if its strides
         pass the test `fits`.
         """
@@ -457,9 +457,9 @@ class _Planner:
             return found
         self._keep(value)
         base = value if value in self.plan.memory or value in self.plan.home else self._plain(value)
-        return Operand(base, 0, value.shape, row_major(value.shape))
+        return Strided(base, 0, value.shape, row_major(value.shape))
 
-    def _strided(self, value: Value) -> Operand | None:
+    def _strided(self, value: Value) -> Strided | None:
         """A value as a strided view of a value in memory, now or later; None if it is none."""
         index: Index | None = identity(len(value.shape))
         bounds = [(0, s) for s in value.shape]
@@ -568,9 +568,9 @@ def _reads_rows(node: Node, stacks: Sequence[Value]) -> bool:
     return not {*constants, *start} & set(stacks)
 
 
-def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:
+def _operand_at(value: Value, address: Affine, shape: Shape) -> Strided:
     strides = tuple(address.coefficient(d) for d in range(len(shape)))
-    return Operand(value, address.offset, shape, strides)
+    return Strided(value, address.offset, shape, strides)
 
 
 def fuse(graph: Graph, definitions: dict[Node, Any] | None = None) -> Plan:

@@ -14,7 +14,7 @@ from typing import Any
 
 from adjoint.compiler.definitions import Pointwise, RoutineDefinition, define
 from adjoint.compiler.lower import Choices
-from adjoint.elements.language import FUNCTION
+from adjoint.expressions.trees import FUNCTION
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Graph, Node, Region, Type, Value, substitute
 from adjoint.graph.passes import eliminate_dead

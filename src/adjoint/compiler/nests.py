@@ -19,10 +19,10 @@ from adjoint.compiler.plan import (
     Callback,
     FusedLoop,
     Nested,
-    Operand,
     Plan,
     RoutineCall,
     Step,
+    Strided,
     reduced_dims,
 )
 from adjoint.core.records import structure
@@ -217,10 +217,10 @@ def _in_rows(
 
 def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:
     """Note the values that only their own nest reads: they get no place in the arena."""
-    outside = {o.value for o in plan.outputs if isinstance(o, Operand)}
+    outside = {o.value for o in plan.outputs if isinstance(o, Strided)}
     for step in steps:
         if isinstance(step, (RoutineCall, Callback, Nested)):
-            outside |= {o.value for o in step.operands if isinstance(o, Operand)}
+            outside |= {o.value for o in step.operands if isinstance(o, Strided)}
     readers: dict[Value, set[int]] = {}
     for number, step in enumerate(steps):
         if isinstance(step, Nest):

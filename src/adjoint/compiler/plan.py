@@ -32,7 +32,7 @@ class RoutineCall:
 
     node: Node
     routine: str  # "product"
-    operands: list[Operand]
+    operands: list[Strided]
     ours: Routine | None = None  # the routine of our own, for row-major arrays
 
     @property
@@ -46,7 +46,7 @@ class RoutineCall:
 
 
 @record
-class Operand:
+class Strided:
     """A strided view of a value in memory."""
 
     value: Value  # its memory
@@ -61,7 +61,7 @@ class Callback:
 
     node: Node
     values: list[Value]  # its tensors
-    operands: list[Operand]  # its tensors, row by row
+    operands: list[Strided]  # its tensors, row by row
 
 
 @structure
@@ -70,13 +70,13 @@ class Nested:
 
     node: Node
     plans: dict[str, Plan]  # for each graph of the node, by its name
-    operands: list[Operand | Any]  # of the node's tensors, in order; or a number
+    operands: list[Strided | Any]  # of the node's tensors, in order; or a number
     filled: dict[int, Value]  # memory for the operands that are numbers
     carried: list[tuple[Value, Value]]  # two buffers for each carried value, used in turn
     thins: bool = False  # whether it may keep only some of its carries: Note [Thinned tapes]
     remakes: list[Remake] = field(default_factory=list)  # loops whose dropped carries it recomputes
 
-    def body_operands(self) -> list[Operand | Value]:
+    def body_operands(self) -> list[Strided | Value]:
         """Where the constants of a while_loop's body are."""
         first, constants = len(self.node.args[0]), len(self.node.args[1])
         places = range(first, first + constants)
@@ -108,7 +108,7 @@ class Plan:
     tables: dict[Value, Node] = field(default_factory=dict)  # computed once sizes are known
     memory: dict[Value, int] = field(default_factory=dict)  # the step that stores it; -1: given
     home: dict[Value, int] = field(default_factory=dict)  # the loop that computes it in a register
-    outputs: list[Operand | Any] = field(default_factory=list)  # or a number
+    outputs: list[Strided | Any] = field(default_factory=list)  # or a number
 
     def routines(self) -> frozenset[str]:
         """The routines that its steps call, including steps of regions: {"sproduct"}."""

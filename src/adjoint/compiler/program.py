@@ -26,7 +26,7 @@ from adjoint.compiler.c.tapes import CarryTape
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.kept_steps import keep_steps
 from adjoint.compiler.lower import Choices, lower
-from adjoint.compiler.plan import Callback, Operand
+from adjoint.compiler.plan import Callback, Strided
 from adjoint.compiler.stages import Stages
 from adjoint.compiler.symbolic.polynomials import Opened
 from adjoint.core import threads
@@ -35,7 +35,7 @@ from adjoint.core.errors import TableError
 from adjoint.core.promotion import fit_number
 from adjoint.core.shapes import Shape, show
 from adjoint.core.symbolic_sizes import at
-from adjoint.elements import functions
+from adjoint.expressions import functions
 from adjoint.graph import interpret
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Graph, Node, Value
@@ -115,7 +115,8 @@ class Code:
         if self.has_entry:
             opening = self.table.opening()
             text += entry.text(self.graph.inputs, self.slots, self.end, self.segments, opening)
-        source = functions.prelude(text, build.data_offset()) + text if text else ""
+        called = functions.called_in(text)
+        source = functions.prelude(called, build.data_offset()) + text if text else ""
         took("write C")
         return source
 
@@ -124,7 +125,7 @@ class Code:
         plan = self.plan
         self.constants, self.tables = plan.given()
         given = [*self.graph.inputs, *self.constants, *self.tables]
-        returned = [o.value for o in plan.outputs if isinstance(o, Operand)]
+        returned = [o.value for o in plan.outputs if isinstance(o, Strided)]
         called = [v for s in plan.steps if isinstance(s, Callback) for v in s.node.outputs]
         self.made = [v for v in dict.fromkeys(returned) if v not in set(given) | set(called)]
         values = dict.fromkeys([*given, *called, *self.made])
@@ -143,7 +144,7 @@ class Code:
         self.direct: list[int] | None = []
         self.shapes: dict[Value, Shape] = {}  # of results, as returned
         for operand, output in zip(self.plan.outputs, self.graph.outputs, strict=True):
-            if not isinstance(operand, Operand) or operand.value not in numbers:
+            if not isinstance(operand, Strided) or operand.value not in numbers:
                 break
             if not _is_all(operand):
                 break
@@ -173,7 +174,7 @@ class Code:
         return self.arena
 
 
-def _is_all(operand: Operand) -> bool:
+def _is_all(operand: Strided) -> bool:
     """Whether an operand is a whole value in row-major order."""
     same = math.prod(operand.shape) == math.prod(operand.value.shape)
     return same and not operand.offset and routine_calls.is_whole(operand)
@@ -301,7 +302,7 @@ class Program:
         """An output for the user, which shares memory with no other output or the program."""
         if not isinstance(output, Value):
             return at(output, self.sizes)
-        if not isinstance(operand, Operand):
+        if not isinstance(operand, Strided):
             shape, number = at((output.shape, operand), self.sizes)
             return np.full(shape, fit_number(number, output.dtype), output.dtype.np)
         array = known[operand.value]
@@ -342,7 +343,7 @@ class Program:
                 self.regions[node] = found
         return found
 
-    def _array(self, operand: Operand, known: dict[Value, Any]) -> Any:
+    def _array(self, operand: Strided, known: dict[Value, Any]) -> Any:
         """The array of a row-major operand."""
         value = operand.value
         shape, start = at((operand.shape, operand.offset), self.sizes)

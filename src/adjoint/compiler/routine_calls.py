@@ -19,7 +19,7 @@ from adjoint.checks import convolution as checks
 from adjoint.checks import pooling as windows
 from adjoint.checks.convolution import Geometry
 from adjoint.compiler.definitions import pooled_dimensions
-from adjoint.compiler.plan import Operand, RoutineCall
+from adjoint.compiler.plan import RoutineCall, Strided
 from adjoint.compiler.routines import Routine
 from adjoint.core.c_types import C_TYPES, LETTERS
 from adjoint.core.importing import imported
@@ -51,15 +51,15 @@ _ARGUMENTS = {
     "attend_backward": "const long *, const void *, const void *",
 }
 
-OperandTest = Callable[[Operand], bool]  # whether a routine can read an operand without a copy
+OperandTest = Callable[[Strided], bool]  # whether a routine can read an operand without a copy
 
 
-def is_whole(operand: Operand) -> bool:
+def is_whole(operand: Strided) -> bool:
     """Whether the operand is row-major."""
     return operand.strides == row_major(operand.shape)
 
 
-def is_matrix(operand: Operand) -> bool:
+def is_matrix(operand: Strided) -> bool:
     """Whether BLAS can read a matrix without a copy: its rows or its columns are contiguous."""
     if len(operand.shape) < 2:
         return len(operand.shape) == 0 or operand.strides[-1] >= 1
@@ -69,12 +69,12 @@ def is_matrix(operand: Operand) -> bool:
     return (straight or transposed) and all(s >= 0 for s in operand.strides)
 
 
-def is_rows(operand: Operand) -> bool:
+def is_rows(operand: Strided) -> bool:
     """Whether the elements of each row are contiguous."""
     return operand.shape[-1] == 1 or operand.strides[-1] == 1
 
 
-def is_anything(operand: Operand) -> bool:
+def is_anything(operand: Strided) -> bool:
     """True: the routine takes any strides."""
     return True
 
@@ -226,7 +226,7 @@ class CallWriter:
         call = self._checked(fields, [*given, f"{self.target}{place}"])
         return [*loops, *call, *["}"] * lead]
 
-    def rows_of_product(self, a: Operand, b: Operand, out: Operand, low: str, count: str) -> str:
+    def rows_of_product(self, a: Strided, b: Strided, out: Strided, low: str, count: str) -> str:
         """A product of the rows from `low` on.
 
         In a transposed block the rows of the result are stored as columns, so the product of the
@@ -244,7 +244,7 @@ class CallWriter:
         fields = product.numbers((columns, count, inner), batch, *transposed)
         return self._one(fields, [self.pointers[1], left, "0", target])
 
-    def sum_of_products(self, a: Operand, b: Operand, low: str, count: str, others: str) -> str:
+    def sum_of_products(self, a: Strided, b: Strided, low: str, count: str, others: str) -> str:
         """The product over a part of the inner dimension, starting at `low`. It is added to the
         target if the C condition `others` holds.
         """
@@ -259,7 +259,7 @@ class CallWriter:
     def _one(self, fields: list[Any], arguments: list[str]) -> str:
         return f"{{ {' '.join(self._checked(fields, arguments))} }}"
 
-    def _at(self, number: int, operand: Operand, where: list[str]) -> str:
+    def _at(self, number: int, operand: Strided, where: list[str]) -> str:
         return f"{self.pointers[number]}{_offset(operand.strides, where)}"
 
     # -- convolutions -----------------------------------------------------------------------------
@@ -341,15 +341,15 @@ class CallWriter:
         call = self._checked(fields, ["&given", "gradients"])
         return [*zeros, given, gradients, *call]
 
-    def _named(self) -> dict[str, tuple[str, Operand]]:
+    def _named(self) -> dict[str, tuple[str, Strided]]:
         """The operands by argument name: name -> (C text, operand)."""
         node = self.call.node
         given = [n for n in node.op.schema.names if isinstance(argument(node, n), Value)]
         return dict(zip(given, zip(self.pointers, self.call.operands, strict=True), strict=True))
 
     def _attention(
-        self, output: Operand, grad: Operand | None, results: Sequence[Operand | None],
-        sums: Operand,
+        self, output: Strided, grad: Strided | None, results: Sequence[Strided | None],
+        sums: Strided,
     ) -> tuple[list[int], str]:  # fmt: skip
         """The numbers for a call of attention, and C text that declares its operands."""
         found = self._named()
@@ -425,22 +425,22 @@ class CallWriter:
         return lines + ["}"] * len(a.shape[:-2])
 
 
-def _whole(value: Value) -> Operand:
+def _whole(value: Value) -> Strided:
     """A result, which is row-major."""
-    return Operand(value, 0, value.shape, row_major(value.shape))
+    return Strided(value, 0, value.shape, row_major(value.shape))
 
 
-def _step(operand: Operand | None, axis: int) -> int:
+def _step(operand: Strided | None, axis: int) -> int:
     return 0 if operand is None or operand.shape[axis] == 1 else operand.strides[axis]
 
 
-def _leading(operand: Operand | None, inner: int) -> tuple[Shape, Shape]:
+def _leading(operand: Strided | None, inner: int) -> tuple[Shape, Shape]:
     if operand is None:
         return (), ()
     return operand.shape[:-inner], operand.strides[:-inner]
 
 
-def matrices(call: RoutineCall) -> tuple[Operand, Operand, Shape]:
+def matrices(call: RoutineCall) -> tuple[Strided, Strided, Shape]:
     """The operands of a product, or of a batch of them, and the shape of its result.
 
     Of three operands the first is the summand, which is left out.
@@ -455,23 +455,23 @@ def _transposed_strides(strides: tuple[int, ...]) -> tuple[int, ...]:
     return (*strides[:-2], strides[-1], strides[-2])
 
 
-def _as_matrices(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Shape]:
+def _as_matrices(a: Strided, b: Strided, out: Shape) -> tuple[Strided, Strided, Shape]:
     """Turn vectors into matrices of one row or one column."""
     if len(a.shape) == 1:
-        a = Operand(a.value, a.offset, (1, *a.shape), (a.shape[0] * a.strides[0], *a.strides))
+        a = Strided(a.value, a.offset, (1, *a.shape), (a.shape[0] * a.strides[0], *a.strides))
         out = (*out[:-1], 1, *out[-1:]) if len(b.shape) > 1 else (1, *out)
     if len(b.shape) == 1:
-        b = Operand(b.value, b.offset, (*b.shape, 1), (*b.strides, 1))
+        b = Strided(b.value, b.offset, (*b.shape, 1), (*b.strides, 1))
         out = (*out, 1)
     return a, b, out
 
 
-def _broadcast_to(operand: Operand, batch: Shape) -> Operand:
+def _broadcast_to(operand: Strided, batch: Shape) -> Strided:
     """Broadcast an operand to the batch; its missing dimensions get stride 0."""
     lead = len(batch) - (len(operand.shape) - 2)
     shape, strides = operand.shape[:-2], operand.strides[:-2]
     steps = [0] * lead + [0 if s == 1 else t for s, t in zip(shape, strides, strict=True)]
-    return Operand(
+    return Strided(
         operand.value,
         operand.offset,
         (*batch, *operand.shape[-2:]),
@@ -479,7 +479,7 @@ def _broadcast_to(operand: Operand, batch: Shape) -> Operand:
     )
 
 
-def _flattened(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Shape]:
+def _flattened(a: Strided, b: Strided, out: Shape) -> tuple[Strided, Strided, Shape]:
     """Merge a batch of products with the same right-hand matrix into one product, if the rows of
     all matrices are evenly spaced.
     """
@@ -490,15 +490,15 @@ def _flattened(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Sh
             break
         shape = (*a.shape[:-3], size * rows, a.shape[-1])
         strides = (*a.strides[:-3], a.strides[-2], a.strides[-1])
-        a = Operand(a.value, a.offset, shape, strides)
-        b = Operand(
+        a = Strided(a.value, a.offset, shape, strides)
+        b = Strided(
             b.value, b.offset, (*b.shape[:-3], *b.shape[-2:]), (*b.strides[:-3], *b.strides[-2:])
         )
         out = (*out[:-3], size * rows, out[-1])
     return a, b, out
 
 
-def _lead(operand: Operand) -> tuple[str, int]:
+def _lead(operand: Strided) -> tuple[str, int]:
     """(flag, stride) for a column-major library: ("N", row stride) or ("T", column stride)."""
     (rows, columns), (row, column) = operand.shape[-2:], operand.strides[-2:]
     if (column == 1 or columns == 1) and (row >= columns or rows == 1):

@@ -25,7 +25,15 @@ from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.affine import Affine, RowShape
 from adjoint.compiler.loop_programs import LoopProgram
 from adjoint.compiler.nests import Member, Nest
-from adjoint.compiler.plan import Callback, FusedLoop, Nested, Operand, Plan, RoutineCall, Step
+from adjoint.compiler.plan import (
+    Callback,
+    FusedLoop,
+    Nested,
+    Plan,
+    RoutineCall,
+    Step,
+    Strided,
+)
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import divided, is_open
@@ -58,7 +66,7 @@ class Sweep:
         low, high = ROWS
         return max(SUMMED if self.sums else low, min(high, _CACHED // max(row, 1) // low * low))
 
-    def operand(self, operand: Operand, dim: int) -> Operand:
+    def operand(self, operand: Strided, dim: int) -> Strided:
         """The operand of a product during a block, relative to where row 0 would be; `dim` is its
         dimension of rows.
         """
@@ -96,16 +104,16 @@ class Sweep:
         return calls + sum(k.work for k in self.programs.values())
 
 
-def in_transposed_block(operand: Operand, dim: int, rows: RowShape, width: int) -> Operand:
+def in_transposed_block(operand: Strided, dim: int, rows: RowShape, width: int) -> Strided:
     """An operand in a transposed block of `width` rows; `dim` is its dimension of rows."""
     element = _element(operand, dim, rows)
     assert element is not None, "the row has no such elements"
     strides = [step * width for step in element.coefficients(len(operand.shape))]
     strides[dim] = 1
-    return Operand(operand.value, element.offset * width, operand.shape, tuple(strides))
+    return Strided(operand.value, element.offset * width, operand.shape, tuple(strides))
 
 
-def _element(operand: Operand, dim: int, rows: RowShape) -> Affine | None:
+def _element(operand: Strided, dim: int, rows: RowShape) -> Affine | None:
     """The elements of a row that an operand has; None if its dimension `dim` is not the rows."""
     dim %= len(operand.shape)
     if operand.strides[dim] != rows.behind:
@@ -249,14 +257,14 @@ class _Drawing:
         self.sweep.steps.append(call)
         return True
 
-    def _by_row(self, operand: Operand, dim: int) -> bool:
+    def _by_row(self, operand: Strided, dim: int) -> bool:
         """Whether a dimension of an operand is the rows of the sweep."""
         rows = self.made.get(operand.value)
         return rows is None or _element(operand, dim, rows) is not None
 
     def _find_local(self, after: Steps) -> None:
         """Find the values that only the sweep reads."""
-        needed = {o.value for o in self.plan.outputs if isinstance(o, Operand)}
+        needed = {o.value for o in self.plan.outputs if isinstance(o, Strided)}
         needed |= {v for step, _ in after for v in reads(step)}
         self.sweep.local = {v: rows for v, rows in self.made.items() if v not in needed}
 
@@ -351,5 +359,5 @@ def reads(step: Nest | Step | Sweep) -> list[Value]:
     operands: list[Any] = list(step.operands)
     if isinstance(step, Nested):
         operands += [o for remake in step.remakes for o in remake.loop.body_operands()]
-    found = [o.value if isinstance(o, Operand) else o for o in operands]
+    found = [o.value if isinstance(o, Strided) else o for o in operands]
     return [v for v in found if isinstance(v, Value)]

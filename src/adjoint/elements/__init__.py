@@ -1,1 +1,1 @@
-"""Element expressions: C text of one element of an operator's result, and kernels made of it."""
+"""Kernels for large arrays, made from expressions."""

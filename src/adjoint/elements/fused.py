@@ -1,35 +1,33 @@
-"""A formula on large arrays as one loop, if all its operators have C texts.
+"""A formula on large arrays as one loop, if all its operators have elements.
 
 Formulas of derivatives are expressions of arrays; NumPy would pass over memory once for each
-operator. Here the texts of the operators are nested into one expression. A part without a text (a
-function of another module, a reduction) is computed before, and becomes an operand.
+operator. Here the elements of the operators become one tree. A part without an element (a function
+of another module, a reduction) is computed before, and becomes an operand.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from adjoint.c_kernels.element_loops import ElementLoop
-from adjoint.core.c_types import C_TYPES
-from adjoint.core.dtypes import NAMES, OF
+from adjoint.core import dtypes
+from adjoint.core.dtypes import NAMES, OF, DType
 from adjoint.core.records import record
 from adjoint.core.remembering import Bounded
-from adjoint.elements import language
-from adjoint.elements.c_numbers import COMPLEX, literal
 from adjoint.elements.large import loop_of
+from adjoint.expressions.rows import expression
+from adjoint.expressions.trees import Binary, Call, Choose, Expression, Number, Operand, Unary
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 
 _MOST_CALLS = 256  # kinds of calls that a formula remembers
-_MOST_TEXTS = 12  # loops of one formula: none is built for each number that a text depends on
-_LONGEST = 4000  # characters of a text
-_INEXACT = ("float16", "bfloat16", "float32", "float64", *COMPLEX)
-_PLAIN = re.compile(r"{\w+}")
+_MOST_LOOPS = 12  # loops of one formula: none is built for each number that a tree depends on
+_LARGEST = 600  # parts of a tree
+_INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 _ARITHMETIC: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _OF_COMPLEX: dict[type, str] = {ast.Mult: "ad_times", ast.Div: "ad_over"}
 _LOGIC: dict[type, str] = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
@@ -54,15 +52,15 @@ class Fused:
         self.formula, self.parameters, self.plain, self.bind = formula, parameters, plain, bind
         # by dtypes and arguments
         self.known: Bounded[Any, tuple[ElementLoop, Parts] | None] = Bounded(_MOST_CALLS)
-        self.texts = 0  # that loops were made of
+        self.loops = 0  # that were made
 
     def __call__(self, *values: Any) -> Any:
         key = tuple([v.dtype.num if type(v) is np.ndarray else _key(v) for v in values])
         try:
             found = self.known[key]
         except KeyError:
-            found = self.known[key] = self._find(values) if self.texts < _MOST_TEXTS else None
-            self.texts += found is not None
+            found = self.known[key] = self._find(values) if self.loops < _MOST_LOOPS else None
+            self.loops += found is not None
         except TypeError:  # an unhashable argument
             found = None
         if found is None:
@@ -91,7 +89,7 @@ class Fused:
         found = loop(tree, given)
         if found is None:
             return None
-        # parts that are no operands are numbers in the loop's text
+        # parts that are no operands are numbers in the loop's tree
         return found, {name: part for name, part in parts.items() if name in found.operands}
 
 
@@ -104,8 +102,8 @@ def _key(value: Any) -> Any:
 def _without_parts(
     node: ast.expr, given: Mapping[str, Any], taken: dict[str, ast.expr]
 ) -> ast.expr:
-    """An expression with names in place of the parts without a text, which go into `taken`."""
-    if _has_text(node, given):
+    """An expression with names in place of the parts without a tree, which go into `taken`."""
+    if _has_tree(node, given):
         return node
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
         left, right = (_without_parts(n, given, taken) for n in (node.left, node.right))
@@ -117,33 +115,34 @@ def _without_parts(
     return ast.Name(name, ast.Load())
 
 
-def _has_text(node: ast.expr, given: Mapping[str, Any]) -> bool:
-    dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
-    dtype = next((d for d in dtypes.values() if d in _INEXACT), "float32")
+def _has_tree(node: ast.expr, given: Mapping[str, Any]) -> bool:
+    kinds = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
+    dtype = next((d for d in kinds.values() if d in _INEXACT), "float32")
     try:
-        return bool(_TermWriter(given, dtypes, NAMES[dtype].wide.name).term(node).text)
-    except _NoText:
+        return _TermMaker(given, kinds, NAMES[dtype].wide).term(node).tree is not None
+    except _NoTree:
         return False
 
 
 def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
-    """The loop of an expression in arrays of one dtype; None if a part has no text."""
-    dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
-    computed = {dtypes[n] for n in free_names(ast.Expression(tree)) & dtypes.keys()} - {"bool"}
+    """The loop of an expression in arrays of one dtype; None if a part has no tree."""
+    kinds = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
+    computed = {kinds[n] for n in free_names(ast.Expression(tree)) & kinds.keys()} - {"bool"}
     if len(computed) != 1 or not computed <= {*_INEXACT}:
         return None
     dtype = computed.pop()
     try:
-        term = _TermWriter(given, dtypes, NAMES[dtype].wide.name).term(tree)
-    except _NoText:
+        term = _TermMaker(given, kinds, NAMES[dtype].wide).term(tree)
+    except _NoTree:
         return None
-    if term.kind != "number" or _PLAIN.fullmatch(term.text):  # a copy of an operand gains nothing
-        return None
-    used = {n: d for n, d in dtypes.items() if f"{{{n}}}" in term.text}
-    return loop_of(term.text, used, (), dtype) if dtype in used.values() else None
+    found = term.tree
+    if term.kind != "number" or found is None or isinstance(found, Operand):
+        return None  # a copy of an operand gains nothing
+    used = {n: d for n, d in kinds.items() if n in found.operands}
+    return loop_of(found, used, (), dtype) if dtype in used.values() else None
 
 
-class _NoText(Exception):
+class _NoTree(Exception):
     pass
 
 
@@ -152,30 +151,30 @@ class _Term:
     """A subexpression."""
 
     kind: str  # "number", "truth", or "constant"
-    text: str  # in C: "({grad} * {self})"
+    tree: Expression | None  # None for a constant that is no number
     value: Any = None  # of a constant: 0.5, "tanh"
 
 
-class _TermWriter:
-    """Writes an expression in the names of arrays as C text."""
+class _TermMaker:
+    """Makes a tree of an expression in the names of arrays."""
 
-    def __init__(self, given: Mapping[str, Any], dtypes: dict[str, str], dtype: str) -> None:
+    def __init__(self, given: Mapping[str, Any], kinds: dict[str, str], dtype: DType) -> None:
         # numbers rounded to half precision count as Python numbers, since results computed from
         # them are not rounded
         plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in given.items()}
-        self.given, self.dtypes, self.dtype = plain, dtypes, dtype
-        self.is_complex = dtype in COMPLEX
+        self.given, self.kinds, self.dtype = plain, kinds, dtype
+        self.is_complex = dtype.is_complex
 
     def term(self, node: ast.expr) -> _Term:
-        if not free_names(ast.Expression(node)) & self.dtypes.keys():
+        if not free_names(ast.Expression(node)) & self.kinds.keys():
             return self.constant(node)
         found = getattr(self, f"of_{type(node).__name__}", self.nothing)(node)
-        if len(found.text) > _LONGEST:
-            raise _NoText
+        if found.tree is not None and found.tree.size > _LARGEST:
+            raise _NoTree
         return found
 
     def nothing(self, node: ast.expr) -> _Term:
-        raise _NoText
+        raise _NoTree
 
     def constant(self, node: ast.expr) -> _Term:
         """A subexpression without arrays."""
@@ -183,64 +182,65 @@ class _TermWriter:
         try:
             value = eval(code, {"__builtins__": BUILTINS}, dict(self.given))
         except Exception:  # the formula names an operator or fails; evaluated itself it says why
-            raise _NoText from None
+            raise _NoTree from None
         if type(value) in (int, float, bool):
-            return _Term("constant", literal(float(value), C_TYPES[self.dtype]), value)
+            return _Term("constant", Number(float(value), self.dtype), value)
         if self.is_complex and type(value) is complex:
-            return _Term("constant", literal(value, C_TYPES[self.dtype]), value)
-        return _Term("constant", "", value)
+            return _Term("constant", Number(value, self.dtype), value)
+        return _Term("constant", None, value)
 
-    def number(self, node: ast.expr) -> _Term:
-        """A subexpression that is a number."""
+    def number(self, node: ast.expr) -> tuple[Expression, bool]:
+        """(tree of a subexpression that is a number, whether it is constant)."""
         found = self.term(node)
-        if not found.text:
-            raise _NoText
-        return found
+        if found.tree is None:
+            raise _NoTree
+        return found.tree, found.kind == "constant"
 
-    def condition(self, node: ast.expr) -> _Term:
+    def condition(self, node: ast.expr) -> Expression:
         found = self.term(node)
-        if found.kind != "truth":
-            raise _NoText
-        return found
+        if found.kind != "truth" or found.tree is None:
+            raise _NoTree
+        return found.tree
 
     def of_Name(self, node: ast.Name) -> _Term:
-        kind = "truth" if self.dtypes[node.id] == "bool" else "number"
-        return _Term(kind, f"{{{node.id}}}")
+        if self.kinds[node.id] == "bool":
+            return _Term("truth", Operand(node.id, dtypes.bool_))
+        return _Term("number", Operand(node.id, self.dtype))
 
     def of_BinOp(self, node: ast.BinOp) -> _Term:
         kind = type(node.op)
         if kind in _LOGIC:
-            one, two = self.condition(node.left), self.condition(node.right)
-            return _Term("truth", f"({one.text} {_LOGIC[kind]} {two.text})")
+            sides = self.condition(node.left), self.condition(node.right)
+            return _Term("truth", Binary(_LOGIC[kind], *sides))
         if kind is ast.Pow:
             return self.operator("pow", [node.left, node.right], {})
         if kind not in _ARITHMETIC:
-            raise _NoText
-        one, two = self.number(node.left), self.number(node.right)
-        if "number" not in (one.kind, two.kind):
-            raise _NoText
+            raise _NoTree
+        (one, constant), (two, too) = self.number(node.left), self.number(node.right)
+        if constant and too:
+            raise _NoTree
         if self.is_complex and kind in _OF_COMPLEX:
-            return _Term("number", f"{_OF_COMPLEX[kind]}{{@}}({one.text}, {two.text})")
-        return _Term("number", f"({one.text} {_ARITHMETIC[kind]} {two.text})")
+            return _Term("number", Call(_OF_COMPLEX[kind], (one, two), self.dtype))
+        return _Term("number", Binary(_ARITHMETIC[kind], one, two))
 
     def of_UnaryOp(self, node: ast.UnaryOp) -> _Term:
         if isinstance(node.op, ast.Invert):
-            return _Term("truth", f"(!{self.condition(node.operand).text})")
-        found = self.number(node.operand)
-        if not isinstance(node.op, ast.USub) or found.kind != "number":
-            raise _NoText
-        return _Term("number", f"(-{found.text})")
+            return _Term("truth", Unary("!", self.condition(node.operand)))
+        found, constant = self.number(node.operand)
+        if not isinstance(node.op, ast.USub) or constant:
+            raise _NoTree
+        return _Term("number", Unary("-", found))
 
     def of_Compare(self, node: ast.Compare) -> _Term:
         if len(node.ops) != 1 or type(node.ops[0]) not in _ORDER or self.is_complex:
-            raise _NoText
-        one, two = self.number(node.left), self.number(node.comparators[0])
-        return _Term("truth", f"({one.text} {_ORDER[type(node.ops[0])]} {two.text})")
+            raise _NoTree
+        (one, _), (two, _) = self.number(node.left), self.number(node.comparators[0])
+        return _Term("truth", Binary(_ORDER[type(node.ops[0])], one, two))
 
     def of_IfExp(self, node: ast.IfExp) -> _Term:
         test = self.term(node.test)
         if test.kind != "constant":
-            raise _NoText
+            raise _NoTree
         return self.term(node.body if test.value else node.orelse)
 
     def of_BoolOp(self, node: ast.BoolOp) -> _Term:
@@ -250,7 +250,7 @@ class _TermWriter:
         for part in parts:
             test = self.term(part)
             if test.kind != "constant":
-                raise _NoText
+                raise _NoTree
             if bool(test.value) is wanted:
                 return test
         return self.term(last)
@@ -261,18 +261,18 @@ class _TermWriter:
             return self.operator(node.func.id, node.args, keywords)
         if isinstance(node.func, ast.Attribute):
             return self.operator(node.func.attr, [node.func.value, *node.args], keywords)
-        raise _NoText
+        raise _NoTree
 
     def operator(self, name: str, args: list[ast.expr], keywords: dict[str, ast.expr]) -> _Term:
         if name == "is_complex":
-            return _Term("constant", "", self.is_complex)
+            return _Term("constant", None, self.is_complex)
         if name == "conj" and len(args) == 1:
             found = self.term(args[0])
             if not self.is_complex:
                 return found
-            if found.kind != "number":
-                raise _NoText
-            return _Term("number", f"ad_conj{{@}}({found.text})")
+            if found.kind != "number" or found.tree is None:
+                raise _NoTree
+            return _Term("number", Call("ad_conj", (found.tree,), self.dtype))
         if name == "where" and len(args) == 3:
             return self.choice(*args)
         if name == "masked_fill" and len(args) == 3:
@@ -283,17 +283,16 @@ class _TermWriter:
             found = self.call(name, overload, positional, named)
             if found is not None:
                 return found
-        raise _NoText
+        raise _NoTree
 
     def choice(self, condition: ast.expr, one: ast.expr, two: ast.expr) -> _Term:
         test = self.condition(condition)
-        texts = [self.number(one).text, self.number(two).text]
-        return _Term("number", f"({test.text} ? {texts[0]} : {texts[1]})")
+        return _Term("number", Choose(test, self.number(one)[0], self.number(two)[0]))
 
     def call(
         self, name: str, overload: str, positional: list[_Term], named: dict[str, _Term]
     ) -> _Term | None:
-        """An operator applied to terms, if it has a text for them; else None."""
+        """An operator applied to terms, if it has an element for them; else None."""
         row = TABLE.row(name, overload)
         arguments = row.schema.arguments
         if not row.promoted_tensors or len(positional) > len(arguments):
@@ -304,21 +303,22 @@ class _TermWriter:
             return None
         terms = dict(zip(row.schema.names, positional, strict=False)) | named
         given: dict[str, Any] = {}
-        texts: dict[str, str] = {"@": "{@}"}
+        trees: dict[str, Expression] = {}
         for a in arguments:
             term = terms.get(a.name)
             if term is None:
                 if not a.has_default:
                     return None
-                term = _Term("constant", "", a.default)
+                term = _Term("constant", None, a.default)
                 if type(a.default) in (int, float, bool):
-                    term = _Term("constant", literal(a.default, C_TYPES[self.dtype]), a.default)
+                    term = _Term("constant", Number(a.default, self.dtype), a.default)
             if a.type.is_tensor != (term.kind == "number"):
                 return None
             given[a.name] = term if a.type.is_tensor else term.value
-            texts[a.name] = f"({term.text})" if term.text else ""
-        text = language.expression(row, self.dtype, given)
-        if text is None:
+            if term.tree is not None:
+                trees[a.name] = term.tree
+        tree = expression(row, self.dtype, given)
+        if tree is None or not tree.operands <= trees.keys():
             return None
         kind = "truth" if row.archetype.result == "bool" else "number"
-        return _Term(kind, f"({text.format_map(texts)})")
+        return _Term(kind, tree.substitute(trees))

@@ -1,16 +1,15 @@
 """Elementwise kernels for large arrays: one pass over memory, shared by all cores.
 
-The C text of a row (column `c`), which compiled programs fuse, here becomes a loop for arrays of
-any size (`c_kernels/element_loops.py`). The loop is built in the background when an operator first
-meets a large array, is kept on disk, and is used from then on. Until then, and for small arrays and
+The element of a row, which compiled programs fuse, here becomes a loop for arrays of any size
+(`c_kernels/element_loops.py`). The loop is built in the background when an operator first meets a
+large array, is kept on disk, and is used from then on. Until then, and for small arrays and
 arguments without a loop, the row's NumPy kernel computes; the results are the same up to rounding.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,10 @@ from adjoint.core.c_types import C_TYPES, COMPUTED
 from adjoint.core.dtypes import HALVES, NAMES, OF
 from adjoint.core.promotion import NUMBERS, element
 from adjoint.core.remembering import Bounded
-from adjoint.elements import functions, language
-from adjoint.elements.c_numbers import suffix as suffix_of
+from adjoint.expressions import functions
+from adjoint.expressions.c_text import printed
+from adjoint.expressions.rows import expression
+from adjoint.expressions.trees import Call, Expression
 from adjoint.table.rows import Row
 
 __all__ = [
@@ -39,7 +40,7 @@ __all__ = [
 Array = np.ndarray[Any, Any]
 
 FEW = 32  # elements from which a native call pays for expensive texts
-_MOST_TEXTS = 6  # loops of one row and dtype: none is built for each number that a text depends on
+_MOST_TREES = 6  # loops of one row and dtype: none is built for each number that a tree depends on
 _MOST_CALLS = 256  # calls by dtypes and arguments that a row remembers
 _LARGE_OF_BYTES = 1 << 17  # for dtypes of one byte: NumPy computes 64 of these at once
 # kind of numbers -> the types that its number arguments may have
@@ -65,7 +66,7 @@ def can_write(row: Row) -> bool:
     """Whether a row has a text whose result may be written over its first argument."""
     returned = row.schema.returns
     return (
-        bool({"real", "whole", "complex"} & row.c.keys())
+        bool({"real", "whole", "complex"} & row.element.keys())
         and len(returned) == 1
         and not returned[0].alias
         and not row.schema.mutates
@@ -91,7 +92,8 @@ class Large:
         self.promoted = frozenset(promoted)  # operands with the common dtype
         # by dtypes and arguments
         self.known: Bounded[Any, tuple[ElementLoop, list[Any]] | None] = Bounded(_MOST_CALLS)
-        self.loops: dict[tuple[str, ...], dict[str, ElementLoop]] = {}  # by dtypes, then by text
+        # by dtypes, then by tree
+        self.loops: dict[tuple[str, ...], dict[Expression, ElementLoop]] = {}
 
     def __call__(self, *values: Any, out: Array | None = None) -> Array | None:
         """The result, in `out` if given; None if the NumPy kernel has to compute it."""
@@ -129,18 +131,18 @@ class Large:
         dtype = next(d for n, d in operands.items() if n in self.promoted)
         values = self._rounded(values, dtype)
         given = dict(zip(self.names, values, strict=True))
-        text = language.expression(self.row, NAMES[dtype].wide.name, given)
+        tree = expression(self.row, NAMES[dtype].wide, given)
         numbers = self._numbers(values, kind_of(COMPUTED[dtype]))
-        if text is not None and NAMES[dtype] in HALVES and functions.counts_digits(text):
+        if tree is not None and NAMES[dtype] in HALVES and functions.counts_digits(tree.calls):
             return None
-        if text is None or numbers is None or any(given[n] is None for n in _used(text)):
+        if tree is None or numbers is None or any(given[n] is None for n in tree.operands):
             return None
         loops = self.loops.setdefault(tuple(operands.values()), {})
-        if text not in loops:
-            if len(loops) >= _MOST_TEXTS:
+        if tree not in loops:
+            if len(loops) >= _MOST_TREES:
                 return None
-            loops[text] = self._loop(text, operands, dtype)
-        return loops[text], numbers
+            loops[tree] = self._loop(tree, operands, dtype)
+        return loops[tree], numbers
 
     def _rounded(self, values: Sequence[Any], dtype: str) -> list[Any]:
         """The arguments; next to half-precision arrays numbers are rounded, as in NumPy."""
@@ -175,32 +177,32 @@ class Large:
         except OverflowError:  # a whole number beyond float64: the NumPy kernel raises
             return None
 
-    def _loop(self, text: str, operands: dict[str, str], dtype: str) -> ElementLoop:
+    def _loop(self, tree: Expression, operands: dict[str, str], dtype: str) -> ElementLoop:
         others = [self.names[i] for i in self.others]
         result = "bool" if self.row.archetype.result == "bool" else dtype
         if self.row.promote == "real":
             result = NAMES[result].to_real().name
-        return loop_of(text, operands, others, result)
+        return loop_of(tree, operands, others, result)
 
     def sources(self) -> Iterator[str]:
         """The C sources for both real types, if all number arguments have defaults."""
         arguments = self.row.schema.arguments
-        if "real" not in self.row.c or not all(arguments[i].has_default for i in self.others):
+        if "real" not in self.row.element or not all(arguments[i].has_default for i in self.others):
             return
         given = {a.name: None if a.type.is_tensor else a.default for a in arguments}
         tensors = [arguments[i] for i in self.tensors]
         for dtype in ("float32", "float64"):
-            text = language.expression(self.row, dtype, given)
-            if text is not None and all(
+            tree = expression(self.row, NAMES[dtype], given)
+            if tree is not None and all(
                 given[n] is not None or self.row.schema.argument(n).type.is_tensor
-                for n in _used(text)
+                for n in tree.operands
             ):
                 kinds = {
                     a.name: dtype if a.name in self.promoted else "bool"
                     for a in tensors
                     if not a.type.is_optional
                 }
-                yield self._loop(text, kinds, dtype).source
+                yield self._loop(tree, kinds, dtype).source
 
 
 def _as_word(number: Any) -> int:
@@ -209,29 +211,24 @@ def _as_word(number: Any) -> int:
 
 
 def loop_of(
-    text: str, operands: dict[str, str], numbers: Sequence[str], result: str
+    tree: Expression, operands: dict[str, str], numbers: Sequence[str], result: str
 ) -> ElementLoop:
-    """The loop of a text of the column `c` with marked names: `{self} + 1`."""
-    computed = next((d for d in operands.values() if d != "bool"), result)
-    suffix = suffix_of(COMPUTED[computed])
-    plain = text.replace("{@}", suffix)
-    common = _common(text, suffix)
-    body = " ".join((plain, *common))
-    declarations, is_exact = functions.prelude(body, 0), functions.rounds_alike(body)
-    return ElementLoop(plain, operands, numbers, result, declarations, common, is_exact=is_exact)
+    """The loop of a tree whose operands are arrays, with their dtypes, and numbers."""
+    common = _common(tree)
+    calls = sorted(set[str]().union(*(each.calls for each in (tree, *common))))
+    declarations, is_exact = functions.prelude(calls, 0), functions.rounds_alike(calls)
+    texts = (printed(common[0]), printed(common[1])) if common else ("", "")
+    return ElementLoop(
+        printed(tree), operands, numbers, result, declarations, texts, is_exact=is_exact
+    )
 
 
-_ONE_CALL = re.compile(r"\(?(\w+)({@}\((?:[^()]|\({\w+}\))*\))\)?")
-
-
-def _common(text: str, suffix: str) -> tuple[str, str]:
-    """(text for all but rare elements, condition for a rare element), or two empty texts."""
-    call = _ONE_CALL.fullmatch(text)
-    names = functions.COMMON.get(call[1], ()) if call is not None else ()
-    if call is None or not names or names[0] + suffix not in functions.FUNCTIONS:
-        return "", ""
-    quick, rare = (name + call[2].replace("{@}", suffix) for name in names)
-    return quick, rare
+def _common(tree: Expression) -> tuple[Call, Call] | tuple[()]:
+    """(tree for all but rare elements, condition for a rare element); () if none is rare."""
+    if not isinstance(tree, Call) or tree.name not in functions.COMMON:
+        return ()
+    near, rare = (replace(tree, name=name) for name in functions.COMMON[tree.name])
+    return (near, rare) if near.called in functions.FUNCTIONS else ()
 
 
 def _overlap(arrays: Sequence[Array], out: Array) -> bool:
@@ -242,11 +239,3 @@ def _overlap(arrays: Sequence[Array], out: Array) -> bool:
         and (a.ctypes.data, a.shape, a.strides) != (out.ctypes.data, out.shape, out.strides)
         for a in arrays
     )
-
-
-_PLACEHOLDER = re.compile(r"{(\w+)}")
-
-
-@lru_cache(maxsize=4096)
-def _used(template: str) -> tuple[str, ...]:
-    return tuple(_PLACEHOLDER.findall(template))

@@ -19,12 +19,12 @@ from adjoint.compiler.arena import ALIGNMENT, nbytes
 from adjoint.compiler.c import plain
 from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, STATUS
 from adjoint.compiler.definitions import RoutineDefinition, define
-from adjoint.compiler.plan import Operand
+from adjoint.compiler.plan import Strided
 from adjoint.compiler.program import Code
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import changed
-from adjoint.elements.c_numbers import literal
+from adjoint.expressions.c_numbers import literal
 from adjoint.graph.ir import GraphError, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace
@@ -98,7 +98,7 @@ class _SourceWriter:
         """The output whose memory each result uses."""
         found: dict[Value, str] = {}
         for (name, output), operand in zip(self.outputs, self.program.plan.outputs, strict=True):
-            if not isinstance(operand, Operand) or operand.value not in self.program.made:
+            if not isinstance(operand, Strided) or operand.value not in self.program.made:
                 continue
             if not operand.offset and math.prod(output.shape) == math.prod(operand.value.shape):
                 found.setdefault(operand.value, name)
@@ -159,7 +159,7 @@ class _SourceWriter:
         lines += [f"  p[{slots[v]}] = (char *)work + {at};" for v, at in self.work.items()]
         lines += [f"  {segment}(p);" for segment in self.program.segments]
         for (name, value), operand in zip(self.outputs, self.program.plan.outputs, strict=True):
-            if not isinstance(operand, Operand) or self.given.get(operand.value) != name:
+            if not isinstance(operand, Strided) or self.given.get(operand.value) != name:
                 lines.append(f"  {self._copy_out(name, value, operand)}")
         return "\n".join([*lines, "  return status;", "}", ""])
 
@@ -167,7 +167,7 @@ class _SourceWriter:
         c_type = C_TYPES[value.dtype.name]
         source = (
             literal(operand, c_type)
-            if not isinstance(operand, Operand)
+            if not isinstance(operand, Strided)
             else (f"(({c_type} *)p[{self.program.slots[operand.value]}])[{operand.offset} + k]")
         )
         return f"for (long k = 0; k < {math.prod(value.shape)}; k++) {name}[k] = {source};"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.promotion import python_number
-from adjoint.homes.held_numbers import Number
+from adjoint.homes.held_numbers import NumberKind
 from adjoint.tensor.home import new_tensor
 from adjoint.tensor.tensor import Tensor
 
@@ -25,7 +25,7 @@ class NumberTensor(Tensor):
     __slots__ = ("wrapped",)
 
     class_home = None  # an ordinary tensor, not a user's subclass
-    wrapped: Number
+    wrapped: NumberKind
 
 
 class ArrayTensor(Tensor):
@@ -45,7 +45,7 @@ def array_tensor(tensor: Any, *, is_ours: bool) -> ArrayTensor:
     return made
 
 
-def number_tensor(value: Any, number: Number) -> NumberTensor:
+def number_tensor(value: Any, number: NumberKind) -> NumberTensor:
     """The argument of a call, from a number."""
     plain = python_number(value) if isinstance(value, np.generic) else value
     tensor = new_tensor(None, np.asarray(plain, number.dtype.np), kind=NumberTensor)

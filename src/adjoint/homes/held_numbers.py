@@ -2,8 +2,8 @@
 
 A number counts as a number inside the function, too: next to a tensor it takes the tensor's
 precision; without one, operators convert it as `as_tensor` does; and Python's operators on numbers
-give numbers, in double precision. `Number` says which kind of number it is, `HeldNumber` stands for
-it: it holds a tensor of a transform, which has its value exactly.
+give numbers, in double precision. `NumberKind` says which kind of number it is, `HeldNumber` stands
+for it: it holds a tensor of a transform, which has its value exactly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _WIDE: dict[type, DType] = {float: dtypes.float64, complex: dtypes.complex128}
 
 
 @record
-class Number:
+class NumberKind:
     """A kind of number: Python's float, NumPy's float32, …"""
 
     kind: type  # float or complex: the category that counts in promotion
@@ -47,27 +47,27 @@ class Number:
             return self.own
         return DEFAULT.dtype if self.kind is float else DEFAULT.complex_dtype
 
-    def combined(self, other: Number | type) -> Number:
+    def combined(self, other: NumberKind | type) -> NumberKind:
         """The kind of a Python expression of two numbers, NumPy's rules among its scalars."""
-        of_other = other.own if isinstance(other, Number) else None
-        python = other.kind if isinstance(other, Number) else other
+        of_other = other.own if isinstance(other, NumberKind) else None
+        python = other.kind if isinstance(other, NumberKind) else other
         kind = complex if complex in (self.kind, python) else float
         if self.own is None and of_other is None:
-            return Number(kind)
+            return NumberKind(kind)
         pair = (
             self.kind(0) if self.own is None else self.own.np,
             python(0) if of_other is None else of_other.np,
         )
-        return Number(kind, dtypes.of(np.result_type(*pair)))
+        return NumberKind(kind, dtypes.of(np.result_type(*pair)))
 
 
-def number_of(value: Any) -> Number | None:
+def number_of(value: Any) -> NumberKind | None:
     """The kind of a real or complex number; None for anything else."""
     if isinstance(value, np.inexact) or type(value) is dtypes.bfloat16.np.type:
         kind = complex if value.dtype.kind == "c" else float
-        return Number(kind, OF.get(value.dtype))  # longdouble is Python's float
+        return NumberKind(kind, OF.get(value.dtype))  # longdouble is Python's float
     if isinstance(value, (float, complex)):
-        return Number(float if isinstance(value, float) else complex)
+        return NumberKind(float if isinstance(value, float) else complex)
     return None
 
 
@@ -103,7 +103,7 @@ class HeldNumber(DressedTensor):
 
     class_home = home = NUMBERS
     extra = None
-    wrapped: Number
+    wrapped: NumberKind
 
     def as_operand(self, alone: bool) -> Any:
         """The operand for promotion: a number, or a 0-d Spec if the operands are all scalars."""
@@ -150,13 +150,13 @@ def _arithmetic(method: str) -> Callable[..., Any]:
         result = getattr(Tensor, method)(self.stored.to(number.dtype), *plain)
         if result.dtype.category < dtypes.FLOAT:
             return result
-        return held_number(result, Number(float) if method == "__abs__" else number)
+        return held_number(result, NumberKind(float) if method == "__abs__" else number)
 
     operator.__name__ = operator.__qualname__ = method
     return operator
 
 
-def held_number(value: Any, number: Number) -> HeldNumber:
+def held_number(value: Any, number: NumberKind) -> HeldNumber:
     """The number that a tensor of a transform holds."""
     made: Any = object.__new__(HeldNumber)
     made.value, made.wrapped = value, number
@@ -170,7 +170,7 @@ for _name in _BINARY:  # `k += 1` binds k to a new number, as in Python
 runtime.NUMBER_TYPES.add(HeldNumber)
 
 
-def _python_kind(value: Any) -> Number | type | None:
+def _python_kind(value: Any) -> NumberKind | type | None:
     if type(value) in (bool, int, float, complex):
         return type(value)
     if isinstance(value, (np.integer, np.bool_)):

@@ -1,6 +1,6 @@
 """A formula as one loop in C that writes over its arrays: memory is passed once.
 
-The formula is traced, and each operator's C text (column `c` of its row) becomes a statement of a
+The formula is traced, and each operator's element (the column of its row) becomes a statement of a
 loop program. All elements are loaded before any is stored, so that the loop may work in place. It
 is built in the background; until then NumPy computes.
 """
@@ -32,9 +32,11 @@ from adjoint.compiler.loop_programs import (
     Store,
 )
 from adjoint.core.c_types import C_TYPES
-from adjoint.core.dtypes import OF
-from adjoint.elements import functions, language
-from adjoint.elements.c_numbers import literal, suffix
+from adjoint.core.dtypes import OF, named
+from adjoint.expressions import functions
+from adjoint.expressions.c_numbers import literal
+from adjoint.expressions.c_text import printed as spelled
+from adjoint.expressions.rows import expression
 from adjoint.graph.ir import Value
 from adjoint.toolchain import background, build
 
@@ -124,19 +126,19 @@ def source(
     places = {v: k for k, v in enumerate((numbers, *arrays))}
     objects = ", ".join(f"DATA(objects, {places[v]})" for v in piece.pointers)
     text = printed(piece, piece.name) + _UPDATE.format(objects=objects)
-    return functions.prelude(text, build.data_offset()) + text
+    return functions.prelude(functions.called_in(text), build.data_offset()) + text
 
 
 def _statement(node: Any, names: dict[Any, str], dtype: str) -> Let:
     """The statement of a node, from the C text of its row."""
     row, c_type = node.op.row, C_TYPES[dtype]
     given = dict(zip(row.schema.names, node.args, strict=True))
-    text = language.expression(row, dtype, given)
-    assert text is not None, f"{node.name} has no C text, and a formula of an optimiser uses it"
+    tree = expression(row, named(dtype), given)
+    assert tree is not None, f"{node.name} has no element, and a formula of an optimiser uses it"
     operands = {
         name: names[v] if v in names else literal(v, c_type)
         for name, v in given.items()
         if v is not None
     }
     kind = "int" if node.output.dtype.name == "bool" else c_type
-    return Let(names[node.output], kind, text.format_map(operands | {"@": suffix(c_type)}))
+    return Let(names[node.output], kind, spelled(tree, operands))

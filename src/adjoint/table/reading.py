@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adjoint.core.errors import TableError, did_you_mean
 from adjoint.core.lazy import Lazy
+from adjoint.core.source_lines import warn
 from adjoint.table import formula as language
 from adjoint.table import schema as schemas
 from adjoint.table.archetypes import ARCHETYPES, Archetype
@@ -27,11 +28,12 @@ else:
 _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink", "near", "above",
-    "fan", "clusters", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites",
-    "random", "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
-    "nested", "autocast", "requires", "native", "former", "computes", "creates",
+    "fan", "clusters", "element", "moves", "fills", "reduces", "accumulates", "product",
+    "overwrites", "random", "identity", "linear", "undoes", "selects", "numpy", "reads", "routine",
+    "layouts", "nested", "autocast", "requires", "native", "former", "computes", "creates",
     "dtypes",
 ))  # fmt: skip
+_FORMER = {"c": "element"}  # former names of columns, which are read with a warning
 # The words allowed in columns of words; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
     "like": tuple(ARCHETYPES),
@@ -116,7 +118,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "mostly",
     ),
 }
-# The kinds of numbers that a text of the column `c` may serve.
+# The kinds of numbers that a text of the column `element` may serve.
 _KINDS: dict[str, tuple[str, ...]] = {
     "real": ("real",),
     "whole": ("whole",),
@@ -210,11 +212,21 @@ class _RowReader:
             name = key.value
             if not isinstance(name, str):
                 raise TableError(f"{self._at(key)}: a column's name is a word")
+            if name in _FORMER:
+                name = self._renamed(key)
             if name in self.nodes:
                 raise TableError(f"{self._at(key)}: duplicate key {name!r}")
             self.nodes[name] = value
             self.places[name] = self._at(value)
         self.lines = {n: source.where.line + v.start_mark.line for n, v in self._keys.items()}
+
+    def _renamed(self, key: yaml.Node) -> str:
+        """The name that a column has now; the user is told."""
+        name = _FORMER[key.value]
+        where = self._at(key)
+        message = f"{where.path}:{where.line}: the column {key.value} is called {name} now"
+        warn(message, DeprecationWarning)
+        return name
 
     def _entries(self) -> list[tuple[Any, Any]]:
         source = self.source
@@ -236,7 +248,7 @@ class _RowReader:
         entry = rows[0] if len(rows) == 1 else None
         if not isinstance(entry, yaml.MappingNode):
             raise TableError(f"{source.where}: a row is a mapping that starts with '- name:'")
-        self._keys = {str(k.value): k for k, _ in entry.value}
+        self._keys = {_FORMER.get(str(k.value), str(k.value)): k for k, _ in entry.value}
         return entry.value
 
     def _refuse_references(self) -> None:
@@ -408,22 +420,22 @@ class _RowReader:
         for name in names.groups():
             self.argument(column, name, tensor=True)
 
-    def native(self) -> dict[str, str]:
-        """The C text for each kind of numbers; a single text is for real numbers."""
-        node = self.nodes.get("c")
+    def element(self) -> dict[str, str]:
+        """The element for each kind of numbers; a single text is for real numbers."""
+        node = self.nodes.get("element")
         if not isinstance(node, yaml.MappingNode):
-            return {} if node is None else {"real": self.text("c")}
+            return {} if node is None else {"real": self.text("element")}
         found: dict[str, str] = {}
         for key, value in node.value:
             kind = str(key.value)
             if kind not in _KINDS:
                 raise TableError(
-                    f"{self._at(key)}: c: {kind!r} is not among {', '.join(_KINDS)}"
+                    f"{self._at(key)}: element: {kind!r} is not among {', '.join(_KINDS)}"
                     f"{did_you_mean(kind, _KINDS)}"
                 )
             if not found.keys().isdisjoint(_KINDS[kind]):
-                raise TableError(f"{self._at(key)}: c: {kind} has a second text")
-            found |= dict.fromkeys(_KINDS[kind], self.text("c", value))
+                raise TableError(f"{self._at(key)}: element: {kind} has a second text")
+            found |= dict.fromkeys(_KINDS[kind], self.text("element", value))
         return found
 
     # -- the row ---------------------------------------------------------------------------------
@@ -465,7 +477,7 @@ class _RowReader:
                 self.each(self.text, column)
         decompose = self.each(self.decompose, archetype)
         promote, inplace = self.each(self.promote), self.each(self.inplace, archetype)
-        native = self.each(self.native)
+        element = self.each(self.element)
         self.each(self._check_grad_style, reverse)
         differentiable = self.each(self._differentiable_outputs, reverse)
         self.mistakes.told()
@@ -481,7 +493,7 @@ class _RowReader:
             inplace=bool(inplace),
             doc=self.text("doc"),
             domain=self.text("domain"),
-            c=native or {},
+            element=element or {},
             reverse=reverse,
             forward=forward,
             differentiable_outputs=differentiable or (),

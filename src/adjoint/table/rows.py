@@ -60,7 +60,7 @@ class Row:
     inplace: bool  # whether `name_` follows from this row
     doc: str
     domain: str  # the range of samples of a pointwise row: "positive", "unit", …
-    c: Mapping[str, str]  # C text of an element, by kind: {"real": "exp@(self)"}
+    element: Mapping[str, str]  # of the result, by kind: {"real": "exp@(self)"}
     reverse: tuple[Reverse, ...]
     forward: tuple[ForwardFormula, ...]
     differentiable_outputs: tuple[bool, ...]
@@ -206,9 +206,9 @@ class Row:
     def dtypes(self) -> frozenset[str]:
         """The kinds of numbers that the kernel computes in: {"real"}; empty if nothing says it.
 
-        Without the column these are the kinds of the C text, and bool with integers.
+        Without the column these are the kinds of the element, and bool with integers.
         """
-        said = frozenset(self.texts["dtypes"].split() if "dtypes" in self.texts else self.c)
+        said = frozenset(self.texts["dtypes"].split() if "dtypes" in self.texts else self.element)
         return said | {"bool"} if "whole" in said and "dtypes" not in self.texts else said
 
     @cached_property

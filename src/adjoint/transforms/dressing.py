@@ -22,7 +22,7 @@ from adjoint.core.importing import imported
 from adjoint.core.pytrees import TreeDef
 from adjoint.core.storage import is_duck_array
 from adjoint.homes.arrays import Memory, array_of, like, ndarray, number_of, result_of
-from adjoint.homes.held_numbers import HeldNumber, Number, held_number
+from adjoint.homes.held_numbers import HeldNumber, NumberKind, held_number
 from adjoint.homes.structures import DressedTensor, StructuredTensor
 from adjoint.tensor.tensor import Tensor
 
@@ -159,7 +159,7 @@ class _AsNumber:
 
     __slots__ = ("number",)
 
-    def __init__(self, number: Number) -> None:
+    def __init__(self, number: NumberKind) -> None:
         self.number = number
 
     def __call__(self, tensor: Any) -> Any:
@@ -182,7 +182,7 @@ def _number(tensor: Any) -> Any:
     return held_number(tensor, _DOUBLES[tensor.dtype])
 
 
-_DOUBLES = {float64: Number(float), complex128: Number(complex)}
+_DOUBLES = {float64: NumberKind(float), complex128: NumberKind(complex)}
 
 
 def argument_of(tensor: Any) -> Any:
@@ -216,7 +216,7 @@ def _make(leaf: Any, numbers: bool) -> Make | None:
     if is_duck_array(leaf):
         return array_of
     if numbers and isinstance(leaf, (int, float, complex)) and not isinstance(leaf, bool):
-        return _AsNumber(Number(complex if isinstance(leaf, complex) else float))
+        return _AsNumber(NumberKind(complex if isinstance(leaf, complex) else float))
     return None
 
 

@@ -15,7 +15,7 @@ from adjoint.compiler.c.scope import (
     row_bytes,
 )
 from adjoint.compiler.c.tapes import AGAIN
-from adjoint.compiler.plan import Nested, Operand, Remake
+from adjoint.compiler.plan import Nested, Remake, Strided
 from adjoint.core.c_types import C_TYPES
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Value
@@ -40,9 +40,9 @@ class Regions:
         inner = layout.inner[number][name]
         return CScope(inner, base, self.table, scope.tapes, dict(scope.places), prefix)
 
-    def place(self, scope: CScope, operand: Operand | Value) -> str:
+    def place(self, scope: CScope, operand: Strided | Value) -> str:
         """The place of an operand of a region that has run."""
-        if isinstance(operand, Operand):
+        if isinstance(operand, Strided):
             return f"(char *){scope.operand(operand)}"
         return scope.place(operand)
 
@@ -52,7 +52,7 @@ class Regions:
     def _share_tapes(self, scope: CScope, values: Sequence[Value], operands: Sequence[Any]) -> None:
         """Let a region's inputs use the tapes of its operands."""
         for value, operand in zip(values, operands, strict=True):
-            if isinstance(operand, Operand) and operand.value in scope.tapes:
+            if isinstance(operand, Strided) and operand.value in scope.tapes:
                 scope.tapes[value] = scope.tapes[operand.value]
 
     def _given(self, scope: CScope, step: Nested) -> tuple[list[str], list[str]]:
@@ -144,7 +144,7 @@ class Regions:
         lines.append(self.steps(condition, range(len(condition.layout.steps))))
         (answer,) = asked.outputs
         held = (
-            f"{condition.operand(answer)}[0]" if isinstance(answer, Operand) else str(int(answer))
+            f"{condition.operand(answer)}[0]" if isinstance(answer, Strided) else str(int(answer))
         )
         lines.append(f"if (!{held}) break;\n")
         if tapes:
@@ -189,7 +189,7 @@ class Regions:
             self._share_tapes(scope, inner.layout.plan.graph.inputs, step.operands[1:])
             text = self.steps(inner, range(len(inner.layout.steps)))
             for output, target in zip(inner.layout.plan.outputs, step.node.outputs, strict=True):
-                source = inner.operand(output) if isinstance(output, Operand) else output
+                source = inner.operand(output) if isinstance(output, Strided) else output
                 text += copied(target, scope.pointer(target), source) + "\n"
             parts.append(text)
         lines.append(f"if ({held}) {{\n{parts[0]}}} else {{\n{parts[1]}}}\n")
@@ -240,7 +240,7 @@ class _Carries:
         self.inner.places.update(bound)
         lines = [self.regions.steps(self.inner, range(len(self.inner.layout.steps)))]
         for operand, like, place in others:
-            source = self.inner.operand(operand) if isinstance(operand, Operand) else operand
+            source = self.inner.operand(operand) if isinstance(operand, Strided) else operand
             c_type = C_TYPES[like.dtype.name]
             lines.append(copied(like, f"(({c_type} *){place})", source) + "\n")
         moves = []
@@ -260,7 +260,7 @@ class _Carries:
     def _own(self, operand: Any) -> Value | None:
         """The value of an operand if it is all of a value computed in the turn, else None."""
         layout = self.inner.layout
-        if not isinstance(operand, Operand) or operand.value not in layout.offsets:
+        if not isinstance(operand, Strided) or operand.value not in layout.offsets:
             return None
         whole = math.prod(operand.shape) == math.prod(operand.value.shape)
         return operand.value if whole and not operand.offset else None

@@ -36,7 +36,7 @@ from adjoint.compiler.c.threads import (
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.nests import Nest
-from adjoint.compiler.plan import Callback, Nested, Operand, RoutineCall
+from adjoint.compiler.plan import Callback, Nested, RoutineCall, Strided
 from adjoint.compiler.sweeps import Sweep
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.shapes import row_major
@@ -145,7 +145,7 @@ class Renderer:
 
     def _call(self, name: str, scope: CScope, made: LoopProgram, given: Sequence[str]) -> str:
         """A call of a function of a loop program's arrays, of `given`, and of the sizes."""
-        arrays = [scope.operand(Operand(v, n, v.shape, ())) for v, n in made.pointers.items()]
+        arrays = [scope.operand(Strided(v, n, v.shape, ())) for v, n in made.pointers.items()]
         return f"{name}({', '.join([*arrays, *given, *self.table.sizes])});"
 
     def _totals(self, scope: CScope, made: LoopProgram, threads: str, distance: str) -> list[str]:
@@ -246,7 +246,7 @@ def _swept_call(scope: CScope, sweep: Sweep, call: RoutineCall) -> str:
         writer = routine_calls.CallWriter(call, [scope.operand(a), scope.operand(b)], [own])
         return writer.sum_of_products(a, b, "low", "high - low", "low > first")
     a = sweep.operand(a, -2)
-    result = sweep.operand(Operand(value, 0, out, row_major(out)), -2)
+    result = sweep.operand(Strided(value, 0, out, row_major(out)), -2)
     given = [scope.operand(a), scope.operand(b)]
     writer = routine_calls.CallWriter(call, given, [scope.operand(result)])
     return writer.rows_of_product(a, b, result, "low", "high - low")

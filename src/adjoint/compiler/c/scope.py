@@ -8,11 +8,11 @@ from dataclasses import field
 from typing import Any
 
 from adjoint.compiler.arena import ProgramLayout
-from adjoint.compiler.plan import Operand
+from adjoint.compiler.plan import Strided
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
-from adjoint.elements.c_numbers import literal
+from adjoint.expressions.c_numbers import literal
 from adjoint.graph.ir import Value
 
 ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # indices into the block of arguments
@@ -100,7 +100,7 @@ class CScope:
     def pointer(self, value: Value) -> str:
         return f"(({C_TYPES[value.dtype.name]} *){self.place(value)})"
 
-    def operand(self, operand: Operand) -> str:
+    def operand(self, operand: Strided) -> str:
         pointer = self.pointer(operand.value)
         return f"({pointer} + {operand.offset})" if operand.offset else pointer
 

@@ -29,7 +29,7 @@ from adjoint.compiler.loop_programs import (
     overwrites,
 )
 from adjoint.compiler.shaping.draft import Draft
-from adjoint.elements.c_numbers import BITS
+from adjoint.expressions.c_numbers import BITS
 
 _BYTES = frozenset(c_type for c_type, bits in BITS.items() if bits == 8)
 _WIDE = 8  # most bytes of a widened number

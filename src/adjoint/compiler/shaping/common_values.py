@@ -30,7 +30,8 @@ from adjoint.compiler.loop_programs import (
     used,
     without_dead,
 )
-from adjoint.elements.language import weight
+from adjoint.expressions.functions import called_in
+from adjoint.expressions.trees import QUICK
 
 _NAMES = re.compile(r"\bv\d+\b")
 
@@ -111,7 +112,7 @@ class Sharing:
             place = statement.place
             stride = place.address.coefficient(self.row)
             return not isinstance(place.value, Local) and stride not in (0, 1)
-        return isinstance(statement, Let) and weight(statement.text) > 1
+        return isinstance(statement, Let) and _divides_or_calls(statement.text)
 
     def _wanted(
         self,
@@ -181,6 +182,10 @@ class Sharing:
         plain = not store.adds and store.source is None and not store.place.chosen
         alone = all(v in (self.row, LANE) for v, _ in store.place.address.terms)
         return plain and alone and store.text in numbers
+
+
+def _divides_or_calls(text: str) -> bool:
+    return "/" in text or "%" in text or bool({*called_in(text)} - QUICK)
 
 
 def _cone(names: Sequence[str], makers: dict[str, Any]) -> list[Statement]:

@@ -24,7 +24,7 @@ from adjoint.compiler.loop_programs import (
 )
 from adjoint.compiler.shaping.draft import Draft
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.functions import rounds_alike
+from adjoint.expressions.functions import called_in, rounds_alike
 
 _PIECE = 1024  # elements of a piece, which stay in the first-level cache
 _LONG = 512  # iterations from which a loop is worth cutting
@@ -82,11 +82,11 @@ def _split(loop: ForLoop, piece: int) -> list[Statement] | None:
 
 def _before_calls(statements: Sequence[Statement]) -> list[Statement] | None:
     """The statements for the calls of an iteration; None without calls, or with little else."""
-    if any(isinstance(s, Let) and not rounds_alike(s.text) for s in statements):
+    if any(isinstance(s, Let) and not rounds_alike(called_in(s.text)) for s in statements):
         needed: set[str] = set()
         found: list[Statement] = []
         for statement in reversed(statements):
-            called = isinstance(statement, Let) and not rounds_alike(statement.text)
+            called = isinstance(statement, Let) and not rounds_alike(called_in(statement.text))
             if not called and getattr(statement, "name", None) not in needed:
                 continue
             if not isinstance(statement, (Load, Let, Select)):

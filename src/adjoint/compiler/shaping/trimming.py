@@ -37,7 +37,7 @@ from adjoint.compiler.shaping.building import extents
 from adjoint.compiler.shaping.draft import WHOLE, Draft
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.c_numbers import suffix
+from adjoint.expressions.c_numbers import suffix
 
 _PADDED = 64  # size up to which a loop is run in whole vectors
 _HEAVY = 32  # statements from which a loop's last elements are not run one by one

@@ -9,7 +9,7 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.c_types import C_TYPES
-from adjoint.core.dtypes import HALVES
+from adjoint.core.dtypes import HALVES, INTEGER, DType
 from adjoint.core.promotion import element
 from adjoint.core.symbolic_sizes import is_open
 
@@ -21,6 +21,23 @@ BITS = {"int": 32, "short": 16, "signed char": 8, "unsigned char": 8, "long long
 def suffix(c_type: str) -> str:
     """The suffix of a C type's functions and constants: "f" for float."""
     return "f" if c_type.startswith("float") else ""
+
+
+def conversion(source: DType, dtype: DType) -> str:
+    """The C function that converts numbers; "" where a cast does.
+
+    A number that a whole type cannot hold is undefined in C, and gcc would take (double)(signed
+    char)x for trunc(x). As in eager mode it becomes the least number of the type that processors
+    convert to.
+    """
+    if source in HALVES:
+        return f"ad_from_{C_TYPES[source.name]}"
+    if dtype in HALVES:
+        return f"ad_to_{C_TYPES[dtype.name]}"
+    if not source.is_differentiable or dtype.category != INTEGER:
+        return ""
+    wide = "long" if dtype.itemsize == 8 else "int"
+    return f"ad_whole_{wide}{'' if source.to_real() is dtypes.float64 else 'f'}"
 
 
 def cast(text: str, dtype: str, source: str) -> str:
@@ -83,8 +100,10 @@ def literal(value: Any, c_type: str) -> str:
         )
     whole = wrapped(int(value), c_type)
     if c_type != "long long":
-        return f"({whole})"
-    return "LEAST" if whole == -(1 << 63) else f"({whole}LL)"
+        return f"({whole})" if whole < 0 else f"{whole}"
+    if whole == -(1 << 63):
+        return "LEAST"
+    return f"({whole}LL)" if whole < 0 else f"{whole}LL"
 
 
 def wrapped(value: int, c_type: str) -> int:

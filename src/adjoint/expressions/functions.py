@@ -1259,42 +1259,44 @@ def text_of(name: str) -> str:
     return FUNCTIONS.get(name) or special_functions.called().get(name, "")
 
 
-def _needed(body: str) -> tuple[dict[str, str], set[str]]:
-    """(texts of our functions that a text calls, in the order that C needs; names of all calls)."""
-    ours: dict[str, str] = {}
-    _add_called(body, _BESIDE_SINES if _SINES & {*_CALL.findall(body)} else {}, ours)
-    return ours, {name for text in (body, *ours.values()) for name in _CALL.findall(text)}
+def _needed(called: Iterable[str]) -> tuple[dict[str, str], set[str]]:
+    """(texts of our functions among those called, and of those that they call, in the order that C
+    needs; the names of all of these).
+    """
+    names, ours = [*called], dict[str, str]()
+    _add_called(names, _BESIDE_SINES if _SINES.intersection(names) else {}, ours)
+    return ours, {*names, *(name for text in ours.values() for name in _CALL.findall(text))}
 
 
-def _add_called(text: str, replaced: dict[str, str], ours: dict[str, str]) -> None:
-    """Add the texts of the functions that a text calls, each after the functions that it calls."""
-    for name in dict.fromkeys(_OURS.findall(text)):
+def _add_called(names: Iterable[str], replaced: dict[str, str], ours: dict[str, str]) -> None:
+    """Add the texts of our functions among some names, each after the functions that it calls."""
+    for name in dict.fromkeys(names):
         if name not in ours and (found := replaced.get(name) or text_of(name)):
             ours[name] = found  # now, since it may call itself
-            _add_called(found.partition("{")[2], replaced, ours)
+            _add_called(_OURS.findall(found.partition("{")[2]), replaced, ours)
             ours[name] = ours.pop(name)
 
 
-def counts_digits(body: str) -> bool:
-    """Whether a text depends on the digits of its type, so that a wider type gives other values."""
-    return "ad_nextafter" in body
+def counts_digits(called: Iterable[str]) -> bool:
+    """Whether functions depend on the digits of their type: a wider type gives other values."""
+    return not {"ad_nextafter", "ad_nextafterf"}.isdisjoint(called)
 
 
-def rounds_alike(body: str) -> bool:
-    """Whether a text has the same values in vectors and outside, as it calls nothing of libmvec."""
-    return not any(map(_is_in_libmvec, _CALL.findall(body)))
+def rounds_alike(called: Iterable[str]) -> bool:
+    """Whether functions have the same values in vectors and outside: they use none of libmvec."""
+    return not any(map(_is_in_libmvec, called))
 
 
 @lru_cache(1 << 10)
 def _is_in_libmvec(name: str) -> bool:
     """Whether a function, or one that it calls, has a vector version in libmvec."""
     vectors = {each + suffix for each in VECTORS for suffix in ("", "f")}
-    return not vectors.isdisjoint(_needed(f"{name}(")[1])
+    return not vectors.isdisjoint(_needed([name])[1])
 
 
-def declared(body: str) -> list[str]:
-    """The declarations that a text needs, in the order that C needs."""
-    ours, used = _needed(body)
+def declared(called: Iterable[str]) -> list[str]:
+    """The declarations of functions that are called, in the order that C needs."""
+    ours, used = _needed(called)
     lines = []
     for name, count in (VECTORS | SCALARS).items():
         for c_type, suffix in (("double", ""), ("float", "f")):
@@ -1308,8 +1310,13 @@ def declared(body: str) -> list[str]:
     return lines
 
 
-def prelude(body: str, data_offset: int) -> str:
-    """The declarations at the start of a source: no header, and only the functions that it calls.
+def called_in(text: str) -> list[str]:
+    """The functions that a C text calls, and our tables that it reads."""
+    return [*_OURS.findall(text), *_CALL.findall(text)]
+
+
+def prelude(called: Iterable[str], data_offset: int) -> str:
+    """The declarations at the start of a source: no header, and only functions that are called.
 
     Arguments are NumPy's array objects, whose first field after the header is the address of the
     data: reading it here is much faster than asking for it in Python.
@@ -1337,4 +1344,4 @@ def prelude(body: str, data_offset: int) -> str:
         "#define COUNT 1",
         "#endif",
     ]
-    return "\n".join([*lines, *declared(body)]) + "\n"
+    return "\n".join([*lines, *declared(called)]) + "\n"

@@ -1,4 +1,4 @@
-"""The column `c`: an operator's C text stands in its row, and does nothing but compute a number."""
+"""The column `element`: an element stands in its row, and does nothing but compute a number."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import check_c
 from adjoint.core.errors import TableError
+from adjoint.expressions.rows import check
 from adjoint.table import TABLE
 from adjoint.toolchain import build
 from tests import tables
 
 HEAD = "- name: bump(Tensor self, Tensor other, Scalar width=1, str mode='a') -> Tensor\n"
-ROW = HEAD + "  like: pointwise\n  kernel: xp.add(self, other)\n  c: {}\n  self, other: grad\n"
+REST = "  like: pointwise\n  kernel: xp.add(self, other)\n  element: {}\n  self, other: grad\n"
+ROW = HEAD + REST
 
 
 def mistakes(tmp_path: Path, text: str) -> str:
@@ -25,7 +26,7 @@ def mistakes(tmp_path: Path, text: str) -> str:
 
 
 def test_our_texts_pass_the_checks() -> None:
-    assert [m for row in TABLE.rows() for m in check_c(row)] == []
+    assert [m for row in TABLE.rows() for m in check(row)] == []
 
 
 @pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
@@ -35,7 +36,7 @@ def test_a_row_of_a_library_fuses(tmp_path: Path) -> None:
         "- name: softbump(Tensor self, Scalar width=1) -> Tensor\n"
         "  like: pointwise_float\n"
         "  kernel: xp.exp(-self * self / width)\n"
-        "  c: exp@(-self * self / width)\n"
+        "  element: exp@(-self * self / width)\n"
         "  self: grad * result * self * (-2 / width)\n"
     )
     with tables.added(tmp_path, rows):
@@ -54,7 +55,7 @@ def test_kinds_of_numbers_have_texts_of_their_own(tmp_path: Path) -> None:
         "- name: above(Tensor self, Tensor other) -> Tensor\n"
         "  like: pointwise\n"
         "  kernel: xp.maximum\n"
-        "  c: {real: 'ad_max@(self, other)', whole: '(self > other ? self : other)'}\n"
+        "  element: {real: 'ad_max@(self, other)', whole: '(self > other ? self : other)'}\n"
         "  self, other: non_differentiable\n"
     )
     with tables.added(tmp_path, rows):
@@ -101,13 +102,28 @@ def test_whole_numbers_are_not_divided(text: str, tmp_path: Path) -> None:
 
 
 def test_a_misspelt_name_is_told_with_the_nearest(tmp_path: Path) -> None:
-    assert f"{tmp_path}/mine.yaml:4:13: c: 'widht' is no argument that is a number; " in mistakes(
-        tmp_path, "self / widht"
-    )
-    assert "c: there is no function expp@(); did you mean exp" in mistakes(tmp_path, "expp@(self)")
+    told = mistakes(tmp_path, "self / widht")
+    assert f"{tmp_path}/mine.yaml:4:19: element: 'widht' is no argument that is a number; " in told
+    told = mistakes(tmp_path, "expp@(self)")
+    assert "element: there is no function expp@(); did you mean exp" in told
     told = mistakes(tmp_path, "{reel: self}")
-    assert ":4:7: c: 'reel' is not among real, whole, bool, complex, number, all; did you" in told
-    assert "c: bool has a second text" in mistakes(tmp_path, "{all: self, bool: other}")
+    assert ":4:13: element: 'reel' is not among real, whole, bool, complex, number, all; " in told
+    assert "element: bool has a second text" in mistakes(tmp_path, "{all: self, bool: other}")
+
+
+def test_the_former_name_of_the_column_is_read_with_a_warning(tmp_path: Path) -> None:
+    def element(rows: str) -> object:
+        with tables.added(tmp_path, rows):
+            return TABLE.row("bump").element
+
+    rows = ROW.format("self + other / width").replace("  element:", "  c:")
+    told = r"mine.yaml:4: the column c is called element now"
+    with pytest.warns(DeprecationWarning, match=told):
+        found = element(rows)
+    assert found == {"real": "self + other / width"}
+    refused = pytest.raises(TableError, match=r"mine.yaml:6:3: duplicate key 'element'")
+    with pytest.warns(DeprecationWarning, match=r"mine.yaml:6: the column c"), refused:
+        element(ROW.format("self + other") + "  c: self\n")
 
 
 def test_complex_numbers_have_texts_in_our_own_rows_alone(tmp_path: Path) -> None:
@@ -115,7 +131,7 @@ def test_complex_numbers_have_texts_in_our_own_rows_alone(tmp_path: Path) -> Non
 
 
 def test_only_elementwise_operators_have_a_text(tmp_path: Path) -> None:
-    rows = HEAD + "  kernel: xp.add(self, other)\n  c: self + other\n  self, other: grad\n"
-    told = r"mine.yaml:3:6: c is for operators that are like: pointwise"
+    rows = HEAD + "  kernel: xp.add(self, other)\n  element: self + other\n  self, other: grad\n"
+    told = r"mine.yaml:3:12: element is for operators that are like: pointwise"
     with pytest.raises(TableError, match=told), tables.added(tmp_path, rows):
         pass
