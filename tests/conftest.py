@@ -50,6 +50,13 @@ def _check_plans_and_loops() -> Iterator[None]:
 
 
 @pytest.fixture
+def threads_restored() -> Iterator[None]:
+    before = ad.get_num_threads()
+    yield
+    ad.set_num_threads(before)
+
+
+@pytest.fixture
 def float64_by_default() -> Iterator[None]:
     ad.set_default_dtype(ad.float64)
     yield

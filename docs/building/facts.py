@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import importlib
 import inspect
 import json
 import os
@@ -22,6 +21,7 @@ from typing import Any
 import adjoint
 from adjoint.cli import coverage, where
 from adjoint.core.dtypes import float64
+from adjoint.ops import binding
 from adjoint.table import TABLE, examples, modules_in
 from adjoint.table.rows import Row
 from adjoint.testing import laws
@@ -122,7 +122,7 @@ def _functions(row: Row) -> Iterator[Fact]:
     texts += [("decompositions", row.decompose)] if row.names_decomposition else []
     named = ((layer, *pair) for layer, text in texts for pair in _named(text, layer))
     for layer, module, function in dict.fromkeys(named):
-        found = getattr(importlib.import_module(f"adjoint.{layer}.{module}"), function)
+        found = binding.rule(layer, module, function)
         yield {"name": f"{module}.{function}", "layer": layer, **_source(found)}
 
 

@@ -9,17 +9,13 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from tests.values import close
 
 fwd = ad.autograd.forward_ad
 
 
 def real(*values: float, requires_grad: bool = False) -> ad.Tensor:
     return ad.tensor(list(values), dtype=ad.float64, requires_grad=requires_grad)
-
-
-def close(tensor: ad.Tensor | None, expected: object) -> bool:
-    assert tensor is not None
-    return bool(np.allclose(tensor.detach().numpy(), np.asarray(expected)))
 
 
 def test_dual_tensors_carry_tangents() -> None:

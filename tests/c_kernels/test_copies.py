@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -95,12 +94,9 @@ def test_triangles(shape: tuple[int, ...], dtype: Any) -> None:
 
 
 @pytest.fixture
-def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def two_threads(monkeypatch: pytest.MonkeyPatch, threads_restored: None) -> None:
     monkeypatch.setattr(background, "soon", background.now)
-    before = ad.get_num_threads()
     ad.set_num_threads(2)
-    yield
-    ad.set_num_threads(before)
 
 
 @pytest.mark.usefixtures("two_threads")

@@ -76,20 +76,6 @@ def test_gradients_add_up_at_repeated_indices(dim: int, monkeypatch: pytest.Monk
     np.testing.assert_array_equal(found, gradient())
 
 
-def test_results_do_not_depend_on_the_number_of_threads() -> None:
-    x, index = ad.tensor(draw((300, 200), np.float32)), np.zeros((300, 200), np.int64)
-    before, found = ad.get_num_threads(), []
-    try:
-        for count in (1, 3):
-            ad.set_num_threads(count)
-            found.append([x.scatter_add(d, ad.tensor(index), x).numpy() for d in (0, 1)])
-            found[-1].append(ad.cdist(x, x[:70]).numpy())
-    finally:
-        ad.set_num_threads(before)
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("p", [1.0, 2.0, float("inf")])
 @pytest.mark.parametrize("shape", [(130, 97, 33), (3, 64, 200), (70, 1, 65)])

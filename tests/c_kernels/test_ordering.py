@@ -97,23 +97,3 @@ def test_running_logarithms_are_numpys(shape: Any, dtype: Any, monkeypatch: Any)
             found, expected = both(monkeypatch, scan.logcumsumexp, one, axis)
             tolerance = 16 * np.finfo(dtype).eps
             np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
-
-
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_results_do_not_depend_on_the_number_of_threads(dtype: Any) -> None:
-    x = np.random.default_rng(0).standard_normal((300, 401)).astype(dtype)
-    before, found = ad.get_num_threads(), []
-    try:
-        for count in (1, 2, 3):
-            ad.set_num_threads(count)
-            edges = np.sort(x[0])
-            found.append([
-                search.searchsorted(edges, x, False, False, None, None),
-                search.histc(x.reshape(-1), 10, 0, 0), scan.logcumsumexp(x, 0),
-                scan.logcumsumexp(x, 1),
-            ])  # fmt: skip
-    finally:
-        ad.set_num_threads(before)
-    for other in found[1:]:
-        for one, two in zip(found[0], other, strict=True):
-            np.testing.assert_array_equal(one, two)

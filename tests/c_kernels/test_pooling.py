@@ -90,22 +90,6 @@ def test_gradients_go_back_to_their_indices(batch: tuple[int, ...]) -> None:
 
 
 @needs_compiler
-def test_compiled_max_pooling_calls_nothing_back() -> None:
-    ad.manual_seed(0)
-    x = ad.randn(2, 3, 9, 8)
-
-    def loss(x: Any) -> Any:
-        pooled = ad.nn.functional.max_pool2d(x.tanh(), 3, stride=2, padding=1)
-        volumes = ad.nn.functional.max_pool3d(x.unsqueeze(1), 2)
-        return pooled.square().sum() + volumes.square().sum()
-
-    compiled = ad.compile(ad.value_and_grad(loss))
-    assert compiled.lower(x).callbacks() == []
-    for ours, theirs in zip(compiled(x), ad.value_and_grad(loss)(x), strict=True):
-        assert ad.allclose(ours, theirs, rtol=1e-5)
-
-
-@needs_compiler
 @pytest.mark.parametrize("kernel", [2, 3, 5, 7])  # slices, and the routine
 @pytest.mark.parametrize("dtype", [ad.float32, ad.float64])
 def test_compiled_maxima_and_indices_equal_eager(kernel: int, dtype: Any) -> None:

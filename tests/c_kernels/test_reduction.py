@@ -121,20 +121,6 @@ def test_norms_are_one_pass(p: int, dim: Any) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-13)
 
 
-def test_values_do_not_depend_on_the_number_of_threads() -> None:
-    x = ad.tensor(draw((700, 301), np.float32))
-    before = ad.get_num_threads()
-    found = []
-    try:
-        for count in (1, 2, 3):
-            ad.set_num_threads(count)
-            found.append([x.sum(), *x.sum(0), *x.sum(1), x.prod(), *x.norm(dim=1), *x.std(0)])
-    finally:
-        ad.set_num_threads(before)
-    for other in found[1:]:
-        assert all(bool(a == b) for a, b in zip(found[0], other, strict=True))
-
-
 @pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int16, np.int32, np.int64])
 @pytest.mark.parametrize("shape", [(70000,), (300, 31), (5001, 3), (3, 500), (7, 5, 1, 6, 3)])
 def test_whole_numbers_are_added_in_64_bits(shape: tuple[int, ...], dtype: Any) -> None:

@@ -10,17 +10,9 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from tests.values import close, leaf
 
 Function = ad.autograd.Function
-
-
-def leaf(*values: float) -> ad.Tensor:
-    return ad.tensor(list(values), dtype=ad.float64, requires_grad=True)
-
-
-def close(tensor: ad.Tensor | None, expected: object) -> bool:
-    assert tensor is not None
-    return bool(np.allclose(tensor.detach().numpy(), np.asarray(expected)))
 
 
 class Cube(Function):
@@ -113,12 +105,6 @@ def test_function_runs_forward_and_backward() -> None:
     assert not y.is_leaf
     y.sum().backward()
     assert close(x.grad, [12.0, 27.0])
-
-
-def test_function_is_differentiable_twice_through_saved_tensors() -> None:
-    x = leaf(2.0)
-    (g,) = ad.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
-    assert close(ad.autograd.grad(g.sum(), x)[0], [12.0])
 
 
 def test_function_with_setup_context() -> None:
@@ -316,34 +302,6 @@ def test_none_may_be_saved_and_passed() -> None:
     assert close(x.grad, [1.0])
 
 
-def test_wrong_number_of_gradients_is_an_error() -> None:
-    class Wrong(Function):
-        @staticmethod
-        def forward(ctx: Any, x: ad.Tensor, y: ad.Tensor) -> ad.Tensor:
-            return x + y
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> Any:
-            return grad
-
-    with pytest.raises(RuntimeError):
-        Wrong.apply(leaf(1.0), leaf(2.0)).sum().backward()
-
-
-def test_wrong_shape_of_a_gradient_is_an_error() -> None:
-    class Wrong(Function):
-        @staticmethod
-        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
-            return x * 1
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> Any:
-            return ad.ones(5, dtype=ad.float64)
-
-    with pytest.raises(RuntimeError):
-        Wrong.apply(leaf(1.0, 2.0)).sum().backward()
-
-
 def test_once_differentiable() -> None:
     class Once(Function):
         @staticmethod
@@ -397,29 +355,6 @@ def test_error_in_backward_comes_out() -> None:
         Fails.apply(leaf(1.0)).sum().backward()
 
 
-def test_function_with_jvp_in_forward_mode() -> None:
-    class WithJvp(Function):
-        @staticmethod
-        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
-            ctx.x = x
-            return x * x * x
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
-            return grad * 3 * ctx.x * ctx.x
-
-        @staticmethod
-        def jvp(ctx: Any, x_t: ad.Tensor) -> ad.Tensor:
-            return x_t * 3 * ctx.x * ctx.x
-
-    forward_ad = ad.autograd.forward_ad
-    with forward_ad.dual_level():
-        x = forward_ad.make_dual(leaf(2.0), ad.tensor([1.0], dtype=ad.float64))
-        y = forward_ad.unpack_dual(WithJvp.apply(x))
-    assert close(y.primal, [8.0])
-    assert close(y.tangent, [12.0])
-
-
 def test_functions_subclass_and_share_helpers() -> None:
     class Base(Function):
         factor = 2.0
@@ -447,22 +382,6 @@ def test_functions_subclass_and_share_helpers() -> None:
 def test_gradcheck_of_a_function() -> None:
     assert ad.autograd.gradcheck(Cube.apply, leaf(1.0, 2.0))
     assert ad.autograd.gradgradcheck(Cube.apply, leaf(1.0, 2.0))
-
-
-def test_attributes_of_ctx_are_kept() -> None:
-    class Keeps(Function):
-        @staticmethod
-        def forward(ctx: Any, x: ad.Tensor, shape: tuple[int, ...]) -> ad.Tensor:
-            ctx.old = x.shape
-            return x.reshape(shape)
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> Any:
-            return grad.reshape(ctx.old), None
-
-    x = leaf(1.0, 2.0)
-    Keeps.apply(x, (2, 1)).sum().backward()
-    assert close(x.grad, [1.0, 1.0])
 
 
 # What forward returns

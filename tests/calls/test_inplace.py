@@ -11,16 +11,7 @@ import pytest
 import adjoint as ad
 from adjoint.autograd import forward_ad
 from adjoint.core.errors import DtypeError
-
-
-def leaf(*values: float) -> ad.Tensor:
-    return ad.tensor(list(values), dtype=ad.float64, requires_grad=True)
-
-
-def close(tensor: ad.Tensor | None, expected: object) -> bool:
-    assert tensor is not None
-    return bool(np.allclose(tensor.detach().numpy(), np.asarray(expected)))
-
+from tests.values import close, leaf
 
 # Values and history
 

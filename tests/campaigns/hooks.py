@@ -20,11 +20,12 @@ from tests.campaigns import campaign
 
 Step = Callable[[Any, Any], Any]
 
-# The operators: of two earlier tensors, all of one shape.
+# The operators: of two earlier tensors, all of one shape. Large numbers get no larger errors in
+# them: the sine of one would be decided by its last bit, in which the libraries differ.
 OPERATORS: tuple[tuple[str, Step], ...] = (
     ("a * b", lambda a, b: a * b),
     ("a + b", lambda a, b: a + b),
-    ("a.sin()", lambda a, b: a.sin()),
+    ("a.atan()", lambda a, b: a.atan()),
     ("a.exp()", lambda a, b: a.exp()),
     ("a * 2", lambda a, b: a * 2),
     ("a.flip(0)", lambda a, b: a.flip(0)),

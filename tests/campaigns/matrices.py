@@ -7,17 +7,20 @@ direction, in compositions of modes and sometimes compiled, are compared with th
 as much as the truth moves when the matrix is rounded: what is computed directly must be right
 within some hundred units, and what goes through eigenvalues or singular values that nearly
 coincide, or factors without full rank, must keep the digits of `DIGITS`. Where a function has no
-derivative nothing is asked.
+derivative nothing is asked, nor where a matrix is nearly defective; where no digit can be kept, a
+derivative may be refused.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from typing import Any
 
 import numpy as np
 
 import adjoint as ad
+from adjoint.core.errors import DegenerateError
 from adjoint.testing.certificates import matrices
 from tests.campaigns import campaign
 
@@ -27,6 +30,9 @@ DIRECT = 1000.0  # units, in every order
 DIGITS = (11.0, 10.0, 7.0, 3.0)  # decimal ones that are kept through spectra, in each order
 SPECTRAL = {"linalg_eigh", "linalg_eigvalsh", "linalg_svd", "linalg_svdvals", "linalg_matrix_norm",
             "linalg_cond", "linalg_eig", "linalg_eigvals", "sl.sqrtm", "sl.logm"}  # fmt: skip
+GENERAL = {"linalg_eig", "linalg_eigvals"}
+DEFECTIVE = 300.0  # the condition of eigenvectors that are nearly dependent
+COMPILED = 96  # one case in so many is compiled, which takes a hundred times as long
 EPS = float(np.finfo(np.float64).eps)
 
 
@@ -35,16 +41,20 @@ def check(seed: int) -> int:
     function = matrices.functions()[rng.integers(len(matrices.functions()))]
     values = spectrum(rng, function)
     x, w, e, known = matrices.case(function, values, "float64", seed)
+    if function.operator in GENERAL and np.linalg.cond(np.linalg.eig(x.numpy())[1]) > DEFECTIVE:
+        return 0
     modes = list(dict.fromkeys(["", *rng.choice(MODES, 4)]))
-    means = "compiled" if seed % 16 == 0 else "eager"
+    means = "eager" if seed % COMPILED else "compiled"
     for mode in modes:
-        found = float(run(function, mode, means)(x, w, e))
         order = len(mode)
+        most, unit, true = allowed(function, x, order), known.units[order], known.values[order]
+        told = f"{function.title}, spectrum {values}\n  {means} {mode or 'value'}, truth {true!r}"
+        found = number(run(function, mode, means), x, w, e)
+        if found is None:
+            assert most * unit > abs(true), f"{told}: refused"
+            continue
         cell = matrices.compared(found, known, order, "")
-        assert cell.error <= allowed(function, order), (
-            f"{function.title}, spectrum {values}\n  {means} {mode or 'value'}: {found!r}, "
-            f"truth {known.values[order]!r}, {cell.error:.3g} units of {known.units[order]:.3g}"
-        )
+        assert cell.error <= most, f"{told}: {found!r}, {cell.error:.3g} units of {unit:.3g}"
     return len(modes)
 
 
@@ -57,10 +67,24 @@ def run(function: matrices.Function, mode: str, means: str) -> Any:
     return ad.compile(derivative) if means == "compiled" else derivative
 
 
-def allowed(function: matrices.Function, order: int) -> float:
+def number(derivative: Any, *args: Any) -> float | None:
+    """What a derivative gives; None where it says that there is none."""
+    with contextlib.suppress(DegenerateError):
+        return float(derivative(*args))
+    return None
+
+
+def allowed(function: matrices.Function, x: Any, order: int) -> float:
     """How many units an error may have."""
-    through = function.operator in SPECTRAL or function.name == "Q R by qr"
-    return 10.0 ** -DIGITS[order] / EPS if through else DIRECT
+    if function.name == "Q R by qr":
+        return float(10.0 ** -DIGITS[order] / EPS * steepness(x) ** order)
+    return 10.0 ** -DIGITS[order] / EPS if function.operator in SPECTRAL else DIRECT
+
+
+def steepness(x: Any) -> float:
+    """How steep Q and R are each, of columns that are small beside others; their product is not."""
+    sizes = np.linalg.norm(x.numpy(), axis=0)
+    return float(sizes.max() / sizes.min(where=sizes > 0, initial=sizes.max()))
 
 
 def spectrum(rng: Any, function: matrices.Function) -> list[float]:
@@ -70,7 +94,7 @@ def spectrum(rng: Any, function: matrices.Function) -> list[float]:
         return matrices.spectrum(str(rng.choice(function.spectra)), _gap(rng))
     kinds = ["far", "cluster", "cluster", "pairs"]
     kinds += ["zeros", "ratios", "near zero"] if "zeros" in function.spectra else []
-    if function.operator in ("linalg_eig", "linalg_eigvals"):  # clusters are nearly defective
+    if function.operator in GENERAL:  # clusters are nearly defective
         kinds = ["far"]
     kind = rng.choice(kinds)
     apart = 0.5 + np.arange(SIZE) + rng.uniform(-0.3, 0.3, SIZE)

@@ -49,35 +49,6 @@ def assert_same(got: Any, expected: Any, rtol: float = 1e-12) -> None:
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=rtol, atol=rtol)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_compiled_equals_eager(name: str) -> None:
-    function, shapes = FUNCTIONS[name]
-    inputs = [make(*s, seed=i) for i, s in enumerate(shapes)]
-    compiled = ad.compile(function)
-    assert_same(compiled(*inputs), function(*inputs))
-    again = [make(*s, seed=i + 5) for i, s in enumerate(shapes)]
-    assert_same(compiled(*again), function(*again))
-    assert len(compiled.programs) == 1
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_compiled_float32_equals_eager(name: str) -> None:
-    function, shapes = FUNCTIONS[name]
-    inputs = [make(*s, seed=i, dtype=ad.float32) for i, s in enumerate(shapes)]
-    assert_same(ad.compile(function)(*inputs), function(*inputs), rtol=2e-5)
-
-
-@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "several outputs"])
-def test_compiled_gradient_equals_eager(name: str) -> None:
-    function, shapes = FUNCTIONS[name]
-    inputs = [make(*s, seed=i) for i, s in enumerate(shapes)]
-
-    def gradients(*xs: Any) -> Any:
-        return ad.grad(lambda *v: (function(*v) * 0.5).sum(), argnums=tuple(range(len(xs))))(*xs)
-
-    assert_same(ad.compile(gradients)(*inputs), gradients(*inputs), rtol=1e-10)
-
-
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "several outputs"])
 def test_backward_through_a_compiled_function(name: str) -> None:
     function, shapes = FUNCTIONS[name]
@@ -116,52 +87,6 @@ def test_forward_and_backward_share_a_loop() -> None:
     assert "operators over (1000,)" in str(stages)
 
 
-def test_special_values_are_kept() -> None:
-    x = ad.tensor(
-        [0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e308, 1e-320], dtype=ad.float64
-    )
-    for function in (
-        lambda x: x * 2,
-        lambda x: 1 / x,
-        lambda x: x.exp(),
-        lambda x: x.log(),
-        lambda x: ad.maximum(x, x * 0),
-        lambda x: x.relu(),
-        lambda x: ad.where(x > 0, x, -x),
-        lambda x: x.tanh(),
-        lambda x: x.abs().sqrt(),
-        lambda x: x == x,
-        lambda x: x.sign(),
-        lambda x: -x,
-        lambda x: x.clamp(-1.0, 1.0),
-    ):
-        np.testing.assert_array_equal(ad.compile(function)(x).numpy(), function(x).numpy())
-
-
-def test_signature_decides_about_compiling_again() -> None:
-    compiled = ad.compile(lambda x, power: x**power)
-    compiled(make(3), 2)
-    compiled(make(3, seed=1), 2)
-    assert len(compiled.programs) == 1
-    compiled(make(4), 2)
-    compiled(make(3), 3)
-    compiled(make(3, dtype=ad.float32), 2)
-    assert len(compiled.programs) == 4
-    assert_same(compiled(make(3), 3), make(3) ** 3)
-
-
-def test_inputs_are_left_alone_and_outputs_are_new() -> None:
-    x = make(5)
-    before = x.clone()
-    compiled = ad.compile(lambda x: (x * 2, x.t()))
-    first, view = compiled(x)
-    second, _ = compiled(x)
-    first.zero_()
-    assert second.sum().item() > 0
-    np.testing.assert_array_equal(x.numpy(), before.numpy())
-    assert view.shape == (5,)
-
-
 def test_writing_to_an_output_does_not_reach_the_program() -> None:
     """Constants and fills are kept from call to call; what the user gets are copies."""
     table = make(3)
@@ -189,36 +114,9 @@ def test_closing_over_a_tensor_that_requires_a_gradient_is_refused() -> None:
             compiled(argument)
 
 
-def test_non_contiguous_arguments_and_numpy_arrays() -> None:
-    compiled = ad.compile(lambda x: x.exp().sum(0))
-    x = make(4, 3).t()
-    assert_same(compiled(x), x.exp().sum(0))
-    assert_same(compiled(np.ones((3, 4))), ad.ones(3, 4, dtype=ad.float64).exp().sum(0))
-
-
 def test_python_branch_on_data_is_an_error_that_helps() -> None:
     with pytest.raises(ad.AdjointError, match=r"ad\.where"):
         ad.compile(lambda x: x if x.sum() > 0 else -x)(make(3))
-
-
-def test_threads_share_a_compiled_function() -> None:
-    import threading
-
-    compiled = ad.compile(lambda x: (x @ x).exp().cumsum(0).sin())
-    results: dict[int, Any] = {}
-
-    def work(number: int) -> None:
-        for _ in range(20):
-            results[number] = compiled(make(8, 8, seed=number))
-
-    workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    for number, result in results.items():
-        x = make(8, 8, seed=number)
-        assert_same(result, (x @ x).exp().cumsum(0).sin(), rtol=1e-8)
 
 
 # -- loops over time

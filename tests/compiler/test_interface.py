@@ -11,7 +11,7 @@ import sys
 import tracemalloc
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -929,41 +929,6 @@ def test_programs_give_the_same_bits_for_as_many_threads(open_sizes: bool) -> No
 
 
 # -- outputs
-
-
-ALIASES: dict[str, Callable[[Any], Any]] = {
-    "the same twice": lambda x: (y := x * 2, y),
-    "a value and its view": lambda x: (y := x * 2, y.reshape(-1), y.t()),
-    "an input": lambda x: (x, x * 2, x),
-    "a view of an input": lambda x: (x.t(), x[0], x.reshape(-1)),
-    "a constant": lambda x: (ad.ones(3), ad.ones(3), x * 0),
-    "what calls back": lambda x: (y := (x * 2).sort(0)[0], y, y[0]),
-    "a row": lambda x: (y := x.exp(), y[1:], y[:1]),
-    "carried": lambda x: ad.scan(lambda c, r: (c + r, c + r), ad.zeros(4, dtype=ad.float64), x),
-}
-
-
-def each_pair(found: list[Any]) -> Iterator[tuple[Any, Any]]:
-    for n, a in enumerate(found):
-        for b in found[n + 1 :]:
-            yield a, b
-
-
-@pytest.mark.parametrize("name", ALIASES)
-def test_outputs_never_share_memory(name: str) -> None:
-    """Not with one another, nor with inputs, nor with those of another call."""
-    function, x = ALIASES[name], make(3, 4)
-    compiled = ad.compile(function)
-    calls = [compiled(x) for _ in range(3)]
-    arrays = [leaf.numpy() for call in calls for leaf in pytrees.leaves(call)]
-    for a, b in each_pair([x.numpy(), *arrays]):
-        assert not np.shares_memory(a, b)
-    for call in calls:
-        assert_same(call, function(x))
-        for leaf in pytrees.leaves(call):
-            leaf.mul_(0)
-    assert_same(compiled(x), function(x))
-    assert_same(x, make(3, 4))
 
 
 @pytest.mark.parametrize("dynamic", [None, {"x": 0}])

@@ -84,21 +84,17 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.usefixtures("small")
+@pytest.mark.usefixtures("small", "threads_restored")
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_blocks_of_rows_give_what_whole_arrays_give(name: str, threads: int) -> None:
     function, arguments = PROGRAMS[name]
     gradient = ad.value_and_grad(function, argnums=tuple(range(1, len(arguments(1)))))
-    before = ad.get_num_threads()
     ad.set_num_threads(threads)
-    try:
-        compiled = ad.compile(gradient)
-        for rows in (29, 24, 31):  # the second and third size: one program with an open size
-            assert_same(compiled(*arguments(rows)), gradient(*arguments(rows)))
-        assert swept(compiled.lower(*arguments(29))), "nothing was swept"
-    finally:
-        ad.set_num_threads(before)
+    compiled = ad.compile(gradient)
+    for rows in (29, 24, 31):  # the second and third size: one program with an open size
+        assert_same(compiled(*arguments(rows)), gradient(*arguments(rows)))
+    assert swept(compiled.lower(*arguments(29))), "nothing was swept"
 
 
 @pytest.mark.usefixtures("small")

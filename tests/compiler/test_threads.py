@@ -20,11 +20,9 @@ def reductions(x: Any) -> Any:
 
 
 @pytest.fixture(params=[1, 2, 3])
-def threads(request: pytest.FixtureRequest) -> Any:
-    before = ad.get_num_threads()
+def threads(request: pytest.FixtureRequest, threads_restored: None) -> Any:
     ad.set_num_threads(request.param)
-    yield request.param
-    ad.set_num_threads(before)
+    return request.param
 
 
 @pytest.mark.parametrize("dynamic", [None, {"x": 0}])

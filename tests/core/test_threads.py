@@ -22,7 +22,10 @@ from adjoint.core.importing import imported
 from adjoint.core.remembering import cached_property
 from adjoint.toolchain import build, discovery
 
-pytestmark = pytest.mark.skipif(discovery.toolchain() is None, reason="needs a C compiler")
+pytestmark = [
+    pytest.mark.skipif(discovery.toolchain() is None, reason="needs a C compiler"),
+    pytest.mark.usefixtures("threads_restored"),
+]
 
 COUNT = f"""{threads.TEAM}
 #ifdef _OPENMP
@@ -40,13 +43,6 @@ int count(void) {{
   return found;
 }}
 """
-
-
-@pytest.fixture(autouse=True)
-def number() -> Iterator[None]:
-    before = ad.get_num_threads()
-    yield
-    ad.set_num_threads(before)
 
 
 def count() -> int:

@@ -10,15 +10,13 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import dtypes
-from adjoint.core.errors import ArgumentError, DependsOnValues
+from adjoint.core.errors import ArgumentError
 from adjoint.graph.ir import Graph
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
-from adjoint.testing import jacobians, laws, samples
-from adjoint.testing.jacobians import Call
-from adjoint.transforms import batch
+from adjoint.testing import jacobians, samples
 from tests import DATA, primitives
 from tests.counting import function_calls
 
@@ -184,44 +182,6 @@ def test_decompose_is_linear_in_the_graph() -> None:
     assert len(ad.decompose(small)) > 900
     calls, more = (function_calls(lambda g=g: ad.decompose(g)) for g in (small, large))
     assert more < 2.2 * calls
-
-
-# Rows with a decomposition and no kernel: nothing else could answer.
-DECOMPOSED = {
-    row.full_name: row
-    for row in TABLE.rows()
-    if row.decompose and not row.kernel and not row.schema.mutates and row.family != "random"
-}
-# Without samples: it takes what ldl_factor gives; it gives a number.
-for name in ("_linalg_ldl_unpack.default", "_fused_sdp_choice.default"):
-    del DECOMPOSED[name]
-
-
-@pytest.mark.parametrize("name", DECOMPOSED)
-def test_rows_get_value_shape_and_derivatives_through_their_decomposition(name: str) -> None:
-    row = DECOMPOSED[name]
-    case = next(case for dtype in laws.DTYPES for case in laws.cases(row, dtype))
-    real = case.outputs()
-    try:
-        shapes = jacobians.tensors_in(case.run(*map(laws.without_data, case.arguments)))
-    except DependsOnValues:
-        shapes = real
-    assert [tuple(t.shape) for t in shapes] == [tuple(t.shape) for t in real]
-    kind, _ = batch.rule_of(row)
-    assert kind != "loop", "runs as a loop under vmap, although it has a decomposition"
-    values = Call(case.run, case.arguments, tuple(jacobians.tensors_in(case.arguments)))
-    try:
-        graph = ad.trace(lambda *t: values(t), *values.inputs)
-    except ad.graph.TraceError:
-        return  # sizes that depend on values
-    if not row.kernel and not row.archetype.shape:
-        assert row.full_name not in names_in(graph), "is a node itself, and has no kernel"
-    wanted, found = (
-        laws.with_gradients(case, case.run),
-        laws.with_gradients(case, case.run_decomposed),
-    )
-    for a, b in zip((*wanted[0], *wanted[1]), (*found[0], *found[1]), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 
 
 def test_a_loop_in_a_decomposition_is_decomposed_too() -> None:

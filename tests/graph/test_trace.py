@@ -202,16 +202,6 @@ def test_requires_grad_follows_the_operators() -> None:
     assert ad.allclose(x.grad, y.grad)
 
 
-def test_custom_functions_are_traced() -> None:
-    @ad.custom_vjp
-    def clipped(x: Any) -> Any:
-        return x**2
-
-    clipped.defvjp(lambda x: (x**2, x), lambda x, g: (g * (2 * x).clamp(-1, 1),))
-    check(clipped, tensor())
-    check(ad.grad(lambda x: clipped(x).sum()), tensor())
-
-
 def test_values_are_freed_after_their_last_use() -> None:
     made: list[weakref.ref[Any]] = []
     alive: list[bool] = []

@@ -30,7 +30,6 @@ from adjoint.core.errors import (
 from adjoint.kernels import sparse as kernels
 from adjoint.ops import binding
 from adjoint.table import TABLE
-from adjoint.testing import gradcheck, gradgradcheck
 
 INDICES = [[0, 1, 1, 0], [2, 0, 2, 2]]  # two elements at (0, 2)
 VALUES = [3.0, -4.0, 5.0, 1.5]
@@ -303,20 +302,6 @@ def test_structure_that_is_not_known_is_refused() -> None:
         ad.vmap(lambda v: ad.sparse_coo_tensor(indices, v, (2, 3)))(values.expand(2, 4))
     with pytest.raises(DependsOnValues, match="values"):
         ad.vmap(lambda s: s.to_dense())(matrix())
-
-
-def test_gradcheck_of_functions_of_values() -> None:
-    v = ad.tensor(VALUES, dtype=ad.float64, requires_grad=True)
-    b = right().requires_grad_()
-
-    def f(v: Any, b: Any) -> Any:
-        tensor = ad.sparse_coo_tensor(INDICES, v, (2, 3))
-        return ad.sparse.softmax(tensor, 1).to_dense() @ b, (
-            tensor.t().to_sparse_csr() * 2
-        ).values()
-
-    assert gradcheck(f, (v, b))
-    assert gradgradcheck(f, (v, b))
 
 
 def test_dual_tensors_may_be_sparse() -> None:

@@ -42,12 +42,12 @@ BELOW: dict[str, tuple[str, ...]] = {
     "autograd": ("core", "ops", *EAGER, "doors", "transforms", "absent", "legacy"),
     "nn": ("core", "checks", "table", "ops", *EAGER, "doors", "compiler", "func", "absent"),
     "optim": (
-        *("core", "toolchain", "kernels", "expressions", "ops", *EAGER, "transforms", "graph"),
-        *("compiler", "nn"),
+        *("core", "toolchain", "kernels", "expressions", "ops", *EAGER, "doors", "transforms"),
+        *("graph", "compiler", "nn"),
     ),
     "amp": ("core", *EAGER, "absent"),
     "backends": ("core", "kernels", "toolchain", "absent"),
-    "distributions": ("core", "ops", *EAGER, "transforms", "graph"),
+    "distributions": ("core", "ops", *EAGER, "doors", "transforms", "graph"),
     "doors": ("core", "table", "ops", *EAGER, "absent"),
     "doors/numpy": (
         *("core", "checks", "ops", *EAGER, "transforms", "functions", "exchange", "doors"),

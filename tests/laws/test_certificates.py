@@ -12,7 +12,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from adjoint import distributions
+from adjoint import distributions, special
 from adjoint.core.errors import ArgumentError, TableError
 from adjoint.doors.numpy import reading
 from adjoint.table import TABLE
@@ -287,6 +287,27 @@ def test_eager_results_are_as_good_as_the_ledger_says(title: str, stored: dict) 
     for key, line in lines.items():
         assert key in stored, "make certify writes the ledger"
         assert not ledger.worse(line, stored[key]), line
+
+
+def is_special(name: str) -> bool:
+    """Whether an operator is a special function: by its family, or by where it is found."""
+    family = TABLE.family(name) if name in TABLE else ""
+    return family == "special" or name.removeprefix("special_") in dir(special)
+
+
+SPECIAL = {title for title, subject in ALL.items() if is_special(subject.operator)}
+
+
+@pytest.mark.parametrize("title", sorted(SPECIAL - {*list(ALL)[::3]}))
+def test_other_special_functions_are_so_at_some_points(title: str, stored: dict) -> None:
+    subject = ALL[title]
+    x = subjects.arguments(subject, "float64")[::16]
+    known = truths.truths(subject, x)
+    for way in EAGER:
+        for order, found in enumerate(ways.start(way, subject, "float64")(x)):
+            error = truths.errors(np.broadcast_to(found, x.shape), known, order)
+            worst = ledger.Entry(np.nanmax(error, initial=0), way, 0.0)
+            assert not ledger.worse((worst,), (stored[title, "float64"][order],)), (way, order)
 
 
 @pytest.mark.parametrize("title", list(ALL)[::29])

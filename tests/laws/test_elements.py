@@ -10,7 +10,7 @@ numbers and booleans are equal, zeros keep their signs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -236,3 +236,33 @@ def test_compiled_elements_equal_eager(rows: list[Row], dtype: str) -> None:
 
 def test_dependent_rows_exist() -> None:
     assert {row.name for row in ROWS} >= DEPENDENT.keys()
+
+
+@pytest.mark.parametrize("source", ["float64", "float32", "float16", "bfloat16", "complex128"])
+def test_numbers_that_a_whole_type_cannot_hold_become_what_they_are_in_eager(source: str) -> None:
+    numbers = [-93.4, 138.1, 1118.4, 67388.7, -3e9, 3e9, 2.0**31, -(2.0**31), 1e19, -1e19, 2.0**63]
+    x = ad.tensor([*numbers, *SPECIAL], dtype=ad.float64).to(getattr(ad, source))
+    wanted = [getattr(ad, name) for name in ("int8", "uint8", "int16", "int32", "int64", "bool")]
+
+    def casts(x: Any) -> list[Any]:  # and back: a compiler that may leave out the first does
+        return [t for d in wanted for t in (x.to(d), (x * 1).to(d).double())]
+
+    with np.errstate(all="ignore"):
+        expected = casts(x)
+    for found, value in zip(ad.compile(casts)(x), expected, strict=True):
+        assert found.dtype is value.dtype
+        np.testing.assert_array_equal(found.numpy(), value.numpy())
+
+
+def test_a_bound_that_is_no_number_is_kept() -> None:
+    """NaN as a bound is the result, in eager mode, for large arrays and in compiled code."""
+    x, bound = ad.ones(20_000), ad.full((20_000,), np.nan)
+    limits: list[Callable[..., Any]] = [
+        lambda x, b: x.clamp(max=b), lambda x, b: x.clamp(min=b), lambda x, b: x.clamp(b, b + 1),
+        lambda x, b: x.clamp(max=np.nan), lambda x, b: ad.nn.functional.hardtanh(x, -1, np.nan),
+        lambda x, b: ad.nn.functional.hardtanh(x, np.nan, 1), lambda x, b: ad.clamp_max(x, b),
+    ]  # fmt: skip
+    for number, f in enumerate(limits):
+        for run in (f, ad.compile(f)):
+            for count in (3, x.numel()):
+                assert bool(run(x[:count], bound[:count]).isnan().all()), number

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import adjoint as ad
-from adjoint.doors import read
+from adjoint.doors import DoorRow, read
 from adjoint.table import FAMILIES, TABLE, examples
 from tests.operator_examples import DOORS, FOLDER, filled
 
@@ -65,11 +65,17 @@ def test_examples_of_rows_of_doors_run_and_show_a_result(path: Path) -> None:
         assert run(example.lines, example.name) == ""
 
 
+def is_member(row: DoorRow) -> bool:
+    """Whether a row is part of the class of its section: mean in [gammas.Gamma]."""
+    _, dot, name = row.section.partition(".")
+    return bool(dot) and row.name != name
+
+
 @pytest.mark.parametrize("path", DOORS, ids=lambda path: path.stem)
 def test_every_row_of_a_door_with_examples_has_one(path: Path) -> None:
     sections = read(str(path.parents[1] / path.name)).values()
     rows = [row for section in sections for row in section.values() if row.name[0] != "_"]
-    written = sorted(row.name for row in rows if row.signature is not None)
+    written = sorted(r.name for r in rows if r.signature is not None and not is_member(r))
     assert sorted(e.name for e in examples.blocks_of(str(path))) == written
 
 

@@ -13,6 +13,7 @@ import pytest
 from adjoint.core import dtypes
 from adjoint.table import FAMILIES, TABLE
 from adjoint.testing import references, samples
+from adjoint.testing.samples import backwards
 
 # Percent of a family's samples in float64 (complex128 where it takes no other) that have a
 # reference, at least. What is left: results that are random (dropout, random), not unique (most
@@ -39,7 +40,7 @@ SHARES = {
     "random": 0,
     "recurrent": 70,
     "reduction": 81,
-    "resampling": 95,
+    "resampling": 94,
     "scan": 100,
     "shape": 99,
     "sorting": 42,
@@ -53,6 +54,8 @@ FILES = [m.name for m in pkgutil.iter_modules(references.__path__)]
 def test_most_samples_have_an_independent_reference() -> None:
     total, known = Counter[str](), Counter[str]()
     for row in TABLE.rows():
+        if any(backwards.forwards(row)) and not samples.samplers_of(row):
+            continue  # laws compare the gradients of the forward with differences
         found = samples.for_row(row, dtypes.float64) or samples.for_row(row, dtypes.complex128)
         total[row.family] += len(found)
         known[row.family] += sum(reference is not None for _, reference in found)

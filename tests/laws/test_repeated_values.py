@@ -294,6 +294,18 @@ def test_a_function_of_a_cluster_is_no_pole_where_rounding_is() -> None:
         np.testing.assert_allclose(found, float(known.values[2]), 1e-3)
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rounding_of_a_function_that_hardly_varies_is_no_choice_of_vectors(compiled: bool) -> None:
+    """exp A = 1 + A + … of a small A: the 1 is V Vᴴ, of which derivatives cancel all but A's."""
+    values = [2.73e-11, 1.79e-08, 1.15e-07, 5.48e-07]
+    exp = {f.title: f for f in matrices.functions()}["exp(A) by eigh, hermitian"]
+    x, w, e, known = matrices.case(exp, values, "float64", 300828)
+    for mode in ("rf", "fr", "ff", "rr"):
+        derivative = matrices.derivative(lambda y: exp.ours(y, w), mode, e)
+        found = float((ad.compile(derivative) if compiled else derivative)(x))
+        assert matrices.compared(found, known, 2, "").error <= 1000
+
+
 @pytest.mark.parametrize("away", [1e-2, 1e-3, 1e-4, 1e-5])
 def test_least_squares_of_nearly_dependent_columns_by_qr(away: float) -> None:
     """The solution is no function of the product Q R: from afar, x = r/(r + t) looks like 0."""

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -586,50 +585,6 @@ def test_a_compiled_module_learns_and_keeps_statistics_as_the_eager_one() -> Non
     assert "forward" not in copy.deepcopy(fast).__dict__
     with pytest.raises(TypeError, match="functional_call"):
         ad.compile(eager, dynamic={"input": 0})
-
-
-class _Looking(nn.Module):
-    """A module whose forward looks at all kinds of attributes, and changes some."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.0))
-        self.factor, self.table, self.function = 2.0, [1, {"shift": 3.0}], ad.sin
-        self.outside, self.calls = ad.ones(2), 0
-
-    def forward(self, x: Any) -> Any:
-        self.calls += 1
-        x = self.function(self.inner(x) * self.factor) + self.table[1]["shift"]
-        return x * self.outside if self.training else x
-
-
-CHANGES: dict[str, Callable[[Any], Any]] = {
-    "number": lambda net: setattr(net, "factor", 5.0),
-    "inside a list": lambda net: net.table[1].update(shift=-1.0),
-    "function": lambda net: setattr(net, "function", ad.exp),
-    "another tensor": lambda net: setattr(net, "outside", ad.zeros(2)),
-    "tensor": lambda net: net.outside.add_(1),
-    "mode": lambda net: net.eval(),
-    "number of a part": lambda net: setattr(net.inner[1], "p", 1.0),
-    "part": lambda net: net.inner.__setitem__(1, nn.Tanh()),
-    "parameter": lambda net: net.inner[0].weight.data.zero_(),
-    "hook": lambda net: net.inner[0].register_forward_hook(lambda module, args, out: out * 7),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("of_twin", [False, True])
-def test_a_compiled_module_sees_what_changes_in_the_module(change: str, of_twin: bool) -> None:
-    """Whichever of the two is changed; what forward itself changes compiles nothing."""
-    net = _Looking()
-    fast, x = ad.compile(net), ad.randn(3, 2)
-    for number in range(2):
-        for _ in range(3):
-            assert ad.allclose(fast(x), _Looking.forward(net, x))
-        if not number:
-            CHANGES[change](fast if of_twin else net)
-    assert isinstance(fast, _Looking)
-    assert net.calls <= 6 + 2  # eager ones, and traces
 
 
 def test_modules_load_neither_the_compiler_nor_each_other_before_they_are_used() -> None:

@@ -15,7 +15,6 @@ from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from adjoint.kernels import attention as kernels
 from adjoint.nn import functional
-from adjoint.testing import gradgradcheck
 from adjoint.testing.references import attention as reference
 
 draw = np.random.default_rng(7)
@@ -233,18 +232,6 @@ def test_neighbouring_coins_do_not_agree() -> None:
         assert abs(agreement) < 0.06
 
 
-def test_vmap_with_the_same_randomness_drops_the_same() -> None:
-    q, k, v = normal(5, 3, 2), normal(4, 2), normal(4, 2)
-
-    def f(x: ad.Tensor) -> ad.Tensor:
-        return ad.ops.scaled_dot_product_attention(x, k, v, dropout_p=0.5)
-
-    same = ad.vmap(f, randomness="same")(q[:1].expand(5, 3, 2)).numpy()
-    assert (same == same[:1]).all()
-    different = ad.vmap(f, randomness="different")(q[:1].expand(5, 3, 2)).numpy()
-    assert not (different == different[:1]).all()
-
-
 # --- PyTorch's names ------------------------------------------------------------------------------
 
 
@@ -355,105 +342,7 @@ def test_fused_sdp_choice_is_that_of_pytorch() -> None:
 # --- derivatives ----------------------------------------------------------------------------------
 
 
-def test_hessian_of_attention_equals_differences() -> None:
-    q, k, v = variables((2, 3, 2), (2, 4, 2), (2, 4, 2))
-
-    def f(*tensors: ad.Tensor) -> ad.Tensor:
-        return ad.ops.scaled_dot_product_attention(*tensors, is_causal=True).sin()
-
-    assert gradgradcheck(f, (q, k, v))
-    forward = ad.hessian(lambda x: f(x, k, v).sum())(q)
-    twice = ad.jacrev(ad.jacrev(lambda x: f(x, k, v).sum()))(q)
-    np.testing.assert_allclose(forward.detach().numpy(), twice.detach().numpy(), atol=1e-12)
-
-
-def layer(x: ad.Tensor, weights: list[ad.Tensor]) -> ad.Tensor:
-    """A Transformer layer: attention, layer norm, and a perceptron."""
-    qkv, out, up, down, scale, shift = weights
-    heads = ad.ops.linear(ad.ops.layer_norm(x, (4,), scale, shift), qkv)
-    q, k, v = heads.unflatten(-1, (3, 2, 2)).permute((2, 0, 3, 1, 4)).unbind(0)
-    mixed = ad.ops.scaled_dot_product_attention(q, k, v, is_causal=True)
-    x = x + ad.ops.linear(mixed.transpose(1, 2).flatten(2), out)
-    return x + ad.ops.linear(ad.ops.linear(ad.ops.layer_norm(x, (4,)), up).gelu(), down)
-
-
-SHAPES = ((12, 4), (4, 4), (6, 4), (4, 6), (4,), (4,))
-
-
-def test_hessian_of_a_transformer_layer_equals_differences() -> None:
-    x, *weights = variables((1, 3, 4), *SHAPES)
-
-    def slope(x: ad.Tensor) -> ad.Tensor:
-        return ad.grad(lambda y: layer(y, [w.detach() for w in weights]).square().sum())(x)
-
-    hessian = ad.jacrev(slope)(x.detach()).numpy().reshape(12, 12)
-    point, step = x.detach().numpy(), 1e-5
-    for number in range(12):
-        move = np.zeros(12)
-        move[number] = step
-        ahead, behind = (
-            slope(ad.from_numpy(point + s * move.reshape(point.shape))) for s in (1, -1)
-        )
-        difference = (ahead - behind).numpy().ravel() / (2 * step)
-        np.testing.assert_allclose(hessian[number], difference, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(hessian, hessian.T, atol=1e-10)
-
-
-def test_vmap_of_gradients_of_a_transformer_layer_equals_a_loop() -> None:
-    x, *weights = variables((3, 1, 3, 4), *SHAPES)
-    slope = ad.grad(lambda y, w: layer(y, w).square().sum(), argnums=1)
-    every = ad.vmap(slope, in_dims=(0, None))(x, weights)
-    for number in range(3):
-        for a, b in zip(every, slope(x[number], weights), strict=True):
-            np.testing.assert_allclose(a[number].detach().numpy(), b.detach().numpy(), atol=1e-10)
-
-
-def test_compiled_transformer_layer_calls_nothing_back() -> None:
-    x, *weights = [v.detach() for v in variables((2, 3, 4), *SHAPES)]
-    step = ad.value_and_grad(lambda w, y: layer(y, w).square().sum())
-    compiled = ad.compile(step)
-    value, slopes = compiled(weights, x)
-    expected, exact = step(weights, x)
-    np.testing.assert_allclose(value.numpy(), expected.numpy(), rtol=1e-10)
-    for a, b in zip(slopes, exact, strict=True):
-        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-9)
-    assert "calls back" not in str(compiled.lower(weights, x))
-
-
 # --- layers ---------------------------------------------------------------------------------------
-
-
-def test_weights_of_heads_are_averaged_or_not() -> None:
-    x = normal(3, 2, 4)
-    rest = (normal(12, 4), normal(12), None, None, False, 0.0, normal(4, 4), normal(4))
-    out, mean = functional.multi_head_attention_forward(x, x, x, 4, 2, *rest)
-    same, every = functional.multi_head_attention_forward(
-        x, x, x, 4, 2, *rest, average_attn_weights=False
-    )
-    without, none = functional.multi_head_attention_forward(
-        x, x, x, 4, 2, *rest, need_weights=False
-    )
-    np.testing.assert_allclose(out.numpy(), same.numpy(), atol=1e-12)
-    np.testing.assert_allclose(out.numpy(), without.numpy(), atol=1e-12)
-    np.testing.assert_allclose(mean.numpy(), every.numpy().mean(1), atol=1e-12)
-    assert none is None
-
-
-def test_masks_of_both_kinds_are_combined() -> None:
-    x = normal(3, 2, 4)
-    rest = (normal(12, 4), None, normal(1, 1, 4), normal(1, 1, 4), True, 0.0, normal(4, 4), None)
-    padding = ad.tensor([[False, False, True], [False, False, False]])
-    pairs = ad.ones(3, 3, dtype=ad.bool).triu(1)
-    added = ad.zeros(3, 3, dtype=ad.float64).masked_fill(pairs, -math.inf)
-    for weights in (False, True):
-        found = [
-            functional.multi_head_attention_forward(
-                x, x, x, 4, 2, *rest, key_padding_mask=padding, attn_mask=mask, need_weights=weights
-            )[0].numpy()
-            for mask in (pairs, added, pairs.expand(4, 3, 3))
-        ]
-        np.testing.assert_allclose(found[0], found[1], atol=1e-12)
-        np.testing.assert_allclose(found[0], found[2], atol=1e-12)
 
 
 # --- errors ---------------------------------------------------------------------------------------

@@ -75,29 +75,6 @@ def test_impossible_geometry_says_why(case: str) -> None:
         call()
 
 
-def test_a_convolution_of_a_delta_is_its_kernel_turned() -> None:
-    delta = ad.zeros(1, 1, 5, dtype=ad.float64)
-    delta[0, 0, 2] = 1
-    weight = normal(1, 1, 3)
-    assert ad.equal(F.conv1d(delta, weight, padding=1)[0, 0, 1:4], weight[0, 0].flip(0))
-    assert ad.equal(F.conv_transpose1d(delta, weight, padding=1)[0, 0, 1:4], weight[0, 0])
-
-
-def test_convolutions_in_steps_are_one_with_the_kernel_of_both() -> None:
-    x, a, b = normal(1, 1, 9), normal(1, 1, 3), normal(1, 1, 2)
-    both = F.conv1d(F.pad(a, (1, 1)), b.flip(-1))
-    assert ad.allclose(F.conv1d(F.conv1d(x, a), b), F.conv1d(x, both))
-
-
-@pytest.mark.parametrize("mode", ["circular", "reflect", "replicate", "constant"])
-def test_padding_modes_come_before(mode: str) -> None:
-    x, weight = normal(2, 3, 5, 4), normal(2, 3, 3, 3)
-    result = F.conv2d(F.pad(x, (1, 1, 1, 1), mode=mode), weight)
-    assert result.shape == (2, 2, 5, 4)
-    inner = F.conv2d(x, weight)
-    assert ad.allclose(result[:, :, 1:-1, 1:-1], inner)
-
-
 def test_gradients_of_a_masked_output_are_none() -> None:
     x, w = normal(1, 3, 5), normal(4, 3, 3)
     found = ad.ops.convolution_backward(
@@ -114,19 +91,6 @@ def test_a_frozen_weight_does_not_keep_the_input() -> None:
     x2.zero_()  # nobody kept it: the gradient of x needs the weight alone
     y.sum().backward()
     assert x.grad is not None
-
-
-def test_fold_adds_up_what_unfold_repeats() -> None:
-    x = normal(2, 3, 5, 6)
-    how = {"kernel_size": (2, 3), "dilation": (2, 1), "padding": (1, 0), "stride": (1, 2)}
-    count = F.fold(F.unfold(ad.ones_like(x), **how), (5, 6), **how)
-    assert ad.allclose(F.fold(F.unfold(x, **how), (5, 6), **how), x * count)
-
-
-def test_a_convolution_is_a_product_with_unfolded_windows() -> None:
-    x, w = normal(2, 3, 5, 6), normal(4, 3, 2, 3)
-    result = w.flatten(1) @ F.unfold(x, (2, 3), padding=1)
-    assert ad.allclose(result.reshape(2, 4, 6, 6), F.conv2d(x, w, padding=1))
 
 
 def test_channels_last_are_kept() -> None:

@@ -2,8 +2,8 @@
 
 import math
 import operator
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,141 +17,50 @@ from adjoint.toolchain import background
 
 INF = math.inf
 
+# A call, and the dtype and the values that PyTorch gives it; laws compare values with NumPy's.
 CASES = [
-    (lambda: ad.zeros(2, 3), ad.float32, (2, 3), [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]),
-    (lambda: ad.zeros((2,)), ad.float32, (2,), [0.0, 0.0]),
-    (lambda: ad.zeros(()), ad.float32, (), 0.0),
-    (lambda: ad.ones(2, dtype=ad.int8), ad.int8, (2,), [1, 1]),
-    (lambda: ad.empty(0, 2), ad.float32, (0, 2), []),
-    (lambda: ad.full((2,), 3), ad.int64, (2,), [3, 3]),
-    (lambda: ad.full((2,), 3.5), ad.float32, (2,), [3.5, 3.5]),
-    (lambda: ad.full((2,), True), ad.bool, (2,), [True, True]),
-    (lambda: ad.full((2,), 1j), ad.complex64, (2,), [1j, 1j]),
-    (lambda: ad.full((2,), 2.7, dtype=ad.int64), ad.int64, (2,), [2, 2]),
-    (lambda: ad.full((1,), -1, dtype=ad.uint8), ad.uint8, (1,), [255]),
-    (lambda: ad.full((), 2, dtype=ad.bool), ad.bool, (), True),
-    (lambda: ad.full((2,), float("inf"), dtype=ad.float16), ad.float16, (2,), [INF, INF]),
-    (lambda: ad.eye(3), ad.float32, (3, 3), [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
-    (
-        lambda: ad.eye(2, 3, dtype=ad.bool),
-        ad.bool,
-        (2, 3),
-        [[True, False, False], [False, True, False]],
-    ),
-    (lambda: ad.eye(0), ad.float32, (0, 0), []),
-    (lambda: ad.scalar_tensor(3), ad.float32, (), 3.0),
-    (lambda: ad.scalar_tensor(True, dtype=ad.bool), ad.bool, (), True),
-    (lambda: ad.arange(5), ad.int64, (5,), [0, 1, 2, 3, 4]),
-    (lambda: ad.arange(5.0), ad.float32, (5,), [0.0, 1.0, 2.0, 3.0, 4.0]),
-    (lambda: ad.arange(1, 4), ad.int64, (3,), [1, 2, 3]),
-    (lambda: ad.arange(1, 2.5), ad.float32, (2,), [1.0, 2.0]),
-    (lambda: ad.arange(5, 0, -2), ad.int64, (3,), [5, 3, 1]),
-    (lambda: ad.arange(0, 1, 0.25), ad.float32, (4,), [0.0, 0.25, 0.5, 0.75]),
-    (lambda: ad.arange(3, 3), ad.int64, (0,), []),
-    (lambda: ad.arange(0.5, 5.5, 1.9, dtype=ad.int64), ad.int64, (5,), [0, 1, 2, 3, 4]),
-    (lambda: ad.arange(0, 5, 0.9, dtype=ad.int32), ad.int32, (6,), [0, 0, 0, 0, 0, 0]),
-    (
-        lambda: ad.arange(0, -1, -0.3),
-        ad.float32,
-        (4,),
-        [0.0, -0.30000001192092896, -0.6000000238418579, -0.8999999761581421],
-    ),
-    (lambda: ad.arange(5, dtype=ad.float16), ad.float16, (5,), [0.0, 1.0, 2.0, 3.0, 4.0]),
-    (lambda: ad.arange(3, dtype=ad.bfloat16), ad.bfloat16, (3,), [0.0, 1.0, 2.0]),
-    (lambda: ad.arange(0, 300, 50, dtype=ad.uint8), ad.uint8, (6,), [0, 50, 100, 150, 200, 250]),
-    (lambda: ad.linspace(0, 1, 5), ad.float32, (5,), [0.0, 0.25, 0.5, 0.75, 1.0]),
-    (lambda: ad.linspace(0, 10, 4, dtype=ad.int32), ad.int32, (4,), [0, 3, 6, 10]),
-    (
-        lambda: ad.linspace(-3, 3, 7, dtype=ad.uint8),
-        ad.uint8,
-        (7,),
-        [253, 211, 169, 128, 86, 44, 3],
-    ),
-    (lambda: ad.linspace(0, 1j, 3), ad.complex64, (3,), [0j, 0.5j, 1j]),
-    (lambda: ad.linspace(0, 1, 1), ad.float32, (1,), [0.0]),
-    (lambda: ad.linspace(0, 1, 0), ad.float32, (0,), []),
-    (lambda: ad.linspace(1, -1, 3, dtype=ad.float64), ad.float64, (3,), [1.0, 0.0, -1.0]),
-    (lambda: ad.logspace(0, 3, 4), ad.float32, (4,), [1.0, 10.0, 100.0, 1000.0]),
-    (lambda: ad.logspace(0, 3, 4, base=2, dtype=ad.int64), ad.int64, (4,), [1, 2, 4, 8]),
-    (lambda: ad.logspace(-1, 1, 3, dtype=ad.float64), ad.float64, (3,), [0.1, 1.0, 10.0]),
-    (lambda: ad.range(0, 3), ad.float32, (4,), [0.0, 1.0, 2.0, 3.0]),
-    (lambda: ad.tril_indices(3, 4, -1), ad.int64, (2, 3), [[1, 2, 2], [0, 0, 1]]),
-    (lambda: ad.triu_indices(3, 2, 1), ad.int64, (2, 1), [[0], [1]]),
-    (lambda: ad.tril_indices(2, 2, dtype=ad.int32), ad.int32, (2, 3), [[0, 1, 1], [0, 0, 1]]),
-    (lambda: ad.triu_indices(2, 3, -5), ad.int64, (2, 6), [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]]),
-    (lambda: ad.tril_indices(3, 3, -5), ad.int64, (2, 0), [[], []]),
-    (lambda: ad.hann_window(4), ad.float32, (4,), [0.0, 0.5, 1.0, 0.5]),
-    (lambda: ad.hann_window(5, False), ad.float32, (5,), [0.0, 0.5, 1.0, 0.5, 0.0]),
-    (lambda: ad.hann_window(0), ad.float32, (0,), []),
-    (lambda: ad.hann_window(1), ad.float32, (1,), [1.0]),
-    (
-        lambda: ad.hamming_window(4),
-        ad.float32,
-        (4,),
-        [0.08000001311302185, 0.5400000214576721, 1.0, 0.5400000214576721],
-    ),
-    (
-        lambda: ad.hamming_window(4, True, 0.5, 0.4),
-        ad.float32,
-        (4,),
-        [0.09999999403953552, 0.5, 0.8999999761581421, 0.5],
-    ),
-    (
-        lambda: ad.blackman_window(5, False),
-        ad.float32,
-        (5,),
-        [
-            -2.9802322387695312e-08,
-            0.3400000035762787,
-            1.0,
-            0.3399999737739563,
-            -2.9802322387695312e-08,
-        ],
-    ),
-    (lambda: ad.bartlett_window(4), ad.float32, (4,), [0.0, 0.5, 1.0, 0.5]),
-    (lambda: ad.bartlett_window(5, False), ad.float32, (5,), [0.0, 0.5, 1.0, 0.5, 0.0]),
-    (
-        lambda: ad.kaiser_window(4),
-        ad.float32,
-        (4,),
-        [5.2773437346331775e-05, 0.21567265689373016, 1.0, 0.21567265689373016],
-    ),
-    (
-        lambda: ad.kaiser_window(5, False, 2.0),
-        ad.float32,
-        (5,),
-        [0.43867629766464233, 0.8347615003585815, 1.0, 0.8347615003585815, 0.43867629766464233],
-    ),
-    (
-        lambda: ad.hann_window(4, dtype=ad.float64),
-        ad.float64,
-        (4,),
-        [0.0, 0.49999999999999994, 1.0, 0.5000000000000001],
-    ),
-    (lambda: ad.zeros_like(ad.ones(2, dtype=ad.int32)), ad.int32, (2,), [0, 0]),
-    (lambda: ad.ones_like(ad.zeros(2), dtype=ad.bool), ad.bool, (2,), [True, True]),
-    (lambda: ad.full_like(ad.ones(2, dtype=ad.int64), 2.5), ad.int64, (2,), [2, 2]),
-    (lambda: ad.full_like(ad.ones(2), 3), ad.float32, (2,), [3.0, 3.0]),
-    (lambda: ad.ones(2).new_full((2,), 3), ad.float32, (2,), [3.0, 3.0]),
-    (lambda: ad.ones(2, dtype=ad.int64).new_full((1,), 3.5), ad.int64, (1,), [3]),
-    (lambda: ad.ones(2, dtype=ad.int16).new_zeros(2, 1), ad.int16, (2, 1), [[0], [0]]),
-    (lambda: ad.ones(2).new_ones((2,), dtype=ad.bool), ad.bool, (2,), [True, True]),
+    (lambda: ad.zeros(2, 3), ad.float32, [[0.0] * 3] * 2),
+    (lambda: ad.zeros(()), ad.float32, 0.0),
+    (lambda: ad.full((2,), 3), ad.int64, [3, 3]),
+    (lambda: ad.full((2,), 3.5), ad.float32, [3.5, 3.5]),
+    (lambda: ad.full((2,), True), ad.bool, [True, True]),
+    (lambda: ad.full((2,), 1j), ad.complex64, [1j, 1j]),
+    (lambda: ad.full((2,), 2.7, dtype=ad.int64), ad.int64, [2, 2]),
+    (lambda: ad.full((1,), -1, dtype=ad.uint8), ad.uint8, [255]),
+    (lambda: ad.full((), 2, dtype=ad.bool), ad.bool, True),
+    (lambda: ad.full((2,), float("inf"), dtype=ad.float16), ad.float16, [INF, INF]),
+    (lambda: ad.scalar_tensor(3), ad.float32, 3.0),
+    (lambda: ad.arange(5), ad.int64, [0, 1, 2, 3, 4]),
+    (lambda: ad.arange(5.0), ad.float32, [0.0, 1.0, 2.0, 3.0, 4.0]),
+    (lambda: ad.arange(1, 2.5), ad.float32, [1.0, 2.0]),
+    (lambda: ad.arange(0.5, 5.5, 1.9, dtype=ad.int64), ad.int64, [0, 1, 2, 3, 4]),
+    (lambda: ad.arange(0, 5, 0.9, dtype=ad.int32), ad.int32, [0] * 6),
+    (lambda: ad.arange(0, -1, -0.3), ad.float32, [0.0, -0.3, -0.6, -0.9]),
+    (lambda: ad.arange(3, dtype=ad.bfloat16), ad.bfloat16, [0.0, 1.0, 2.0]),
+    (lambda: ad.linspace(0, 10, 4, dtype=ad.int32), ad.int32, [0, 3, 6, 10]),
+    (lambda: ad.linspace(-3, 3, 4, dtype=ad.uint8), ad.uint8, [253, 169, 86, 3]),
+    (lambda: ad.linspace(0, 1j, 3), ad.complex64, [0j, 0.5j, 1j]),
+    (lambda: ad.logspace(0, 3, 4, base=2, dtype=ad.int64), ad.int64, [1, 2, 4, 8]),
+    (lambda: ad.tril_indices(3, 3, -5), ad.int64, [[], []]),
+    (lambda: ad.triu_indices(2, 3, -5), ad.int64, [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]]),
+    (lambda: ad.hann_window(4), ad.float32, [0.0, 0.5, 1.0, 0.5]),
+    (lambda: ad.hamming_window(4, True, 0.5, 0.4), ad.float32, [0.1, 0.5, 0.9, 0.5]),
+    (lambda: ad.kaiser_window(4), ad.float32, [5.277344e-05, 0.21567266, 1.0, 0.21567266]),
+    (lambda: ad.zeros_like(ad.ones(2, dtype=ad.int32)), ad.int32, [0, 0]),
+    (lambda: ad.full_like(ad.ones(2, dtype=ad.int64), 2.5), ad.int64, [2, 2]),
+    (lambda: ad.ones(2).new_full((2,), 3), ad.float32, [3.0, 3.0]),
+    (lambda: ad.ones(2, dtype=ad.int64).new_full((1,), 3.5), ad.int64, [3]),
+    (lambda: ad.ones(2, dtype=ad.int16).new_zeros(2, 1), ad.int16, [[0], [0]]),
 ]
 
 
-@pytest.mark.parametrize(("make", "dtype", "shape", "values"), CASES)
-def test_creation_agrees_with_pytorch(make, dtype, shape, values):
+@pytest.mark.parametrize(("make", "dtype", "values"), CASES)
+def test_creation_agrees_with_pytorch(make, dtype, values):
     got = make()
     assert got.dtype is dtype
-    assert tuple(got.shape) == shape
+    assert tuple(got.shape) == np.shape(values)
     assert not got.requires_grad
-    tolerance = 1e-6 if dtype.itemsize >= 4 else 1e-2
-    np.testing.assert_allclose(
-        np.asarray(got.tolist()).reshape(shape),
-        np.asarray(values).reshape(shape),
-        rtol=tolerance,
-        atol=1e-7,
-    )
+    np.testing.assert_allclose(np.asarray(got.tolist()), values, rtol=1e-6, atol=1e-7)
 
 
 REFUSED = [
@@ -371,15 +280,12 @@ def test_generator_under_threads_gives_each_number_once():
     g = Generator().manual_seed(0)
     drawn = []
 
-    def work():
+    def work(_):
         for _ in range(50):
             drawn.extend(ad.randint(0, 2**40, (20,), generator=g).tolist())
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     g.manual_seed(0)
     alone = [n for _ in range(200) for n in ad.randint(0, 2**40, (20,), generator=g).tolist()]
     assert sorted(drawn) == sorted(alone)

@@ -22,10 +22,6 @@ def gradient(**options: object) -> np.ndarray:
     return ad.grad(lambda w: F.embedding(ad.tensor(INDICES), w, **options).sum())(rows()).numpy()
 
 
-def test_gradient_counts_the_uses() -> None:
-    assert gradient()[:, 0].tolist() == [1, 2, 2, 0, 1]
-
-
 @pytest.mark.parametrize("padding", [2, -3])
 def test_the_padding_row_is_a_constant_in_both_modes(padding: int) -> None:
     assert gradient(padding_idx=padding)[:, 0].tolist() == [1, 2, 0, 0, 1]
@@ -48,26 +44,6 @@ def test_max_norm_scales_used_rows_in_place() -> None:
     F.embedding(ad.tensor([1, 2]), weight, max_norm=1.0)
     assert np.allclose(np.linalg.norm(weight.numpy()[1:3], axis=1), 1, atol=1e-6)
     assert np.array_equal(weight.numpy()[[0, 3, 4]], before[[0, 3, 4]])
-
-
-def test_gradient_of_a_weight_for_each_sample() -> None:
-    weights = ad.from_numpy(np.random.default_rng(0).normal(size=(2, 5, 3)))
-    f = ad.grad(lambda w, i: (F.embedding(i, w, 1) ** 3).sum())
-    indices = ad.tensor([INDICES, INDICES[::-1]])
-    got = ad.vmap(f)(weights, indices).numpy()
-    assert np.allclose(got, np.stack([f(w, i).numpy() for w, i in zip(weights, indices)]))
-
-
-def test_compiled_embedding_equals_eager_and_checks_its_indices() -> None:
-    step = lambda w, i: (F.embedding(i, w, 2) ** 3).sum()
-    both, fast = ad.value_and_grad(step), ad.compile(ad.value_and_grad(step))
-    for a, b in zip(
-        both(rows(), ad.tensor(INDICES)), fast(rows(), ad.tensor(INDICES)), strict=True
-    ):
-        assert np.allclose(a.numpy(), b.numpy())
-    for wrong in (5, -1):
-        with pytest.raises(IndexError):
-            fast(rows(), ad.tensor([*INDICES[:5], wrong]))
 
 
 @pytest.mark.parametrize(
@@ -108,14 +84,6 @@ def test_bags_equal_a_loop(mode: str) -> None:
     assert np.allclose(bagged(weight).numpy(), looped(weight).numpy())
     grads = [ad.grad(lambda w, f=f: (f(w) ** 3).sum())(weight).numpy() for f in (bagged, looped)]
     assert np.allclose(*grads)
-
-
-def test_bags_of_a_matrix_with_weights() -> None:
-    indices, factors = ad.tensor([[0, 1], [1, 4]]), ad.tensor([[1.0, 2.0], [3.0, 4.0]]).double()
-    weight = rows()
-    got = F.embedding_bag(indices, weight, mode="sum", per_sample_weights=factors)
-    w = weight.numpy()
-    assert np.allclose(got.numpy(), [w[0] + 2 * w[1], 3 * w[1] + 4 * w[4]])
 
 
 def test_bags_must_start_at_0() -> None:

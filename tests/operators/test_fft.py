@@ -24,28 +24,6 @@ def test_integers_become_the_default_float() -> None:
     assert ad.fft.fft(ad.tensor([1, 2, 3])).dtype is ad.complex64
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 6])
-@pytest.mark.parametrize("norm", [None, "ortho", "forward"])
-def test_transforms_invert_each_other(n: int, norm: str | None) -> None:
-    x = ad.randn(3, n, dtype=ad.float64)
-    there_and_back = {
-        "c": ad.fft.ifft(ad.fft.fft(x, norm=norm), norm=norm).real,
-        "r": ad.fft.irfft(ad.fft.rfft(x, norm=norm), n, norm=norm),
-        "h": ad.fft.hfft(ad.fft.ihfft(x, norm=norm), n, norm=norm),
-    }
-    for back in there_and_back.values():
-        assert np.allclose(back.numpy(), x.numpy(), atol=1e-12)
-
-
-def test_gradient_of_power_is_by_parseval() -> None:
-    """Σ|fft(x)|² = n Σ|x|², so its gradient is 2 n x, for complex x as for real."""
-    for dtype in (ad.float64, ad.complex128):
-        x = ad.randn(5, dtype=dtype).requires_grad_()
-        spectrum = ad.fft.fft(x)
-        (spectrum * spectrum.conj()).real.sum().backward()
-        assert np.allclose(x.grad.numpy(), 10 * x.detach().numpy())
-
-
 def test_irfft_does_not_see_the_imaginary_part_of_the_mean() -> None:
     z = ad.randn(4, dtype=ad.complex128).requires_grad_()
     weights = ad.randn(6, dtype=ad.float64)
@@ -53,27 +31,6 @@ def test_irfft_does_not_see_the_imaginary_part_of_the_mean() -> None:
     assert z.grad.numpy()[0].imag == 0
     assert abs(z.grad.numpy()[3].imag) < 1e-15
     assert abs(z.grad.numpy()[1].imag) > 0
-
-
-def test_second_order_and_forward_mode_of_a_spectral_function() -> None:
-    x = ad.randn(6, dtype=ad.float64)
-    hessian = ad.hessian(lambda x: (ad.fft.rfft(x).abs() ** 2).sum())(x).numpy()
-    half = np.fft.rfft(np.eye(6))
-    assert np.allclose(hessian, 2 * (half @ half.conj().T).real, atol=1e-10)
-
-
-def test_frequencies_and_shifts() -> None:
-    for n in (1, 4, 5):
-        assert np.allclose(ad.fft.fftfreq(n, 0.5).numpy(), np.fft.fftfreq(n, 0.5))
-        assert np.allclose(ad.fft.rfftfreq(n, 0.5).numpy(), np.fft.rfftfreq(n, 0.5))
-        x = ad.arange(n)
-        assert ad.fft.ifftshift(ad.fft.fftshift(x)).tolist() == x.tolist()
-
-
-def test_vmap_runs_one_transform() -> None:
-    x = ad.randn(3, 4, 6, dtype=ad.float64)
-    got = ad.vmap(lambda m: ad.fft.rfftn(m), in_dims=1)(x)
-    assert np.allclose(got.numpy(), np.fft.rfftn(np.moveaxis(x.numpy(), 1, 0), axes=(1, 2)))
 
 
 @pytest.mark.parametrize(

@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import adjoint as ad
-
-
-def test_each_entry_is_the_operator_on_it() -> None:
-    tensors = [ad.tensor([1.0, 4.0]), ad.tensor(9.0)]
-    roots = ad.ops._foreach_sqrt(tensors)
-    assert [r.tolist() for r in roots] == [[1.0, 2.0], 3.0]
-    sums = ad.ops._foreach_add(tensors, tensors, alpha=2)
-    assert [s.tolist() for s in sums] == [[3.0, 12.0], 27.0]
-
-
-def test_gradients_go_to_each_entry() -> None:
-    tensors = [ad.tensor([1.0, 2.0], requires_grad=True), ad.tensor(3.0, requires_grad=True)]
-    total = sum(n * n for n in ad.ops._foreach_norm(tensors))
-    total.backward()
-    assert np.allclose(tensors[0].grad.numpy(), [2.0, 4.0])
-    assert tensors[1].grad.item() == pytest.approx(6.0)
 
 
 def test_a_tie_with_a_number_gives_half() -> None:
@@ -29,14 +12,6 @@ def test_a_tie_with_a_number_gives_half() -> None:
     (least,) = ad.ops._foreach_minimum([x], 1.0)
     least.sum().backward()
     assert x.grad.tolist() == [0.5, 0.0]
-
-
-def test_powers_of_a_number() -> None:
-    x = ad.tensor([1.0, 3.0], requires_grad=True)
-    (power,) = ad.ops._foreach_pow(2.0, [x])
-    power.sum().backward()
-    assert power.tolist() == [2.0, 8.0]
-    assert np.allclose(x.grad.numpy(), np.log(2) * np.array([2.0, 8.0]))
 
 
 def test_lists_of_different_lengths_are_refused() -> None:

@@ -292,35 +292,6 @@ def test_as_strided_stays_inside_its_memory() -> None:
         ad.zeros(8).as_strided((2,), (-1,))
 
 
-def test_large_index_add_equals_a_loop() -> None:
-    generator = np.random.default_rng(0)
-    for rows, count, width in ((50, 400, 100), (2000, 30, 300), (30, 3000, 5), (10, 5000, 1)):
-        index = generator.integers(0, rows, count)
-        values = generator.standard_normal((count, width))
-        expected = np.zeros((rows, width))
-        np.add.at(expected, index, values)
-        got = ad.zeros(rows, width, dtype=ad.float64).index_add(
-            0, ad.from_numpy(index), ad.from_numpy(values)
-        )
-        np.testing.assert_allclose(got.numpy(), expected, rtol=1e-10, atol=1e-10)
-
-
-def test_large_gather_and_scatter_equal_numpy() -> None:
-    generator = np.random.default_rng(0)
-    x, y = generator.standard_normal((2, 300, 200))
-    for dim in (0, 1):
-        index = generator.integers(0, x.shape[dim], x.shape)
-        got = ad.from_numpy(x).gather(dim, ad.from_numpy(index))
-        assert np.array_equal(got.numpy(), np.take_along_axis(x, index, dim))
-        order = np.argsort(generator.random(x.shape), axis=dim)
-        expected = np.zeros_like(x)
-        np.put_along_axis(expected, order, y, dim)
-        got = ad.zeros(*x.shape, dtype=ad.float64).scatter(
-            dim, ad.from_numpy(order), ad.from_numpy(y)
-        )
-        assert np.array_equal(got.numpy(), expected)
-
-
 @pytest.mark.parametrize("sizes", [(0,), (2, 0), (0, 3), (0, 0)])
 def test_a_mask_without_elements_selects_nothing(sizes: tuple[int, ...]) -> None:
     array, mask = np.ones((2, 3)), np.zeros(sizes, np.bool_)

@@ -42,12 +42,6 @@ def test_layer_norm_derivatives_of_three_orders() -> None:
         assert close(order(cubed(ours))(x), order(cubed(plain_layer_norm))(x), 1e-7)
 
 
-def test_layer_norm_forward_over_forward_sees_the_statistics() -> None:
-    x = values(4)
-    jacobian = ad.func.jacfwd(ad.func.jacfwd(cubed(ours)))(x)
-    assert close(jacobian, ad.hessian(cubed(plain_layer_norm))(x), 1e-7)
-
-
 def test_layer_norm_hessian_of_a_decomposed_graph() -> None:
     """Decomposed first and differentiated twice, the statistics still have their derivatives."""
     x = values(4)
@@ -128,21 +122,6 @@ def test_layer_norm_mixes_half_inputs_with_float32_weights() -> None:
     assert w.grad.dtype is ad.float32
 
 
-def test_compiled_layer_norm_equals_eager() -> None:
-    given = [values(8, 4), values(4, seed=1), values(4, seed=2)]
-    step = ad.value_and_grad(lambda x, w, b: (ours(x, w, b) ** 3).mean(), (0, 1, 2))
-    (a, first), (b, second) = step(*given), ad.compile(step)(*given)
-    assert all(close(p, q) for p, q in zip([a, *first], [b, *second], strict=True))
-
-
-def test_layer_norm_without_samples() -> None:
-    x = ad.zeros(0, 4, requires_grad=True)
-    w = ad.ones(4, requires_grad=True)
-    F.layer_norm(x, SHAPE, w).sum().backward()
-    assert x.grad.shape == (0, 4)
-    assert w.grad.tolist() == [0.0, 0.0, 0.0, 0.0]
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -215,23 +194,12 @@ def test_batch_norm_backward_differentiates_through_its_statistics() -> None:
     assert close(ad.grad(by_row)(x), ad.grad(by_definition)(x), 1e-8)
 
 
-def test_instance_norm_is_batch_norm_of_each_sample() -> None:
-    x, w, b = values(3, 2, 5), values(2, seed=1), values(2, seed=2)
-    each = [F.batch_norm(s.unsqueeze(0), None, None, w, b, True) for s in x]
-    assert close(F.instance_norm(x, weight=w, bias=b), ad.cat(each))
-
-
 def test_instance_norm_averages_running_statistics_over_samples() -> None:
     x = values(3, 2, 5)
     mean, var = ad.zeros(2, dtype=ad.float64), ad.ones(2, dtype=ad.float64)
     F.instance_norm(x, mean, var, momentum=0.5)
     assert np.allclose(mean.numpy(), 0.5 * x.numpy().mean((0, 2)))
     assert np.allclose(var.numpy(), 0.5 + 0.5 * x.numpy().var(2, ddof=1).mean(0))
-
-
-def test_group_norm_equals_layer_norm_with_one_group() -> None:
-    x = values(3, 4, 5)
-    assert close(F.group_norm(x, 1), F.layer_norm(x, (4, 5)))
 
 
 def test_weight_norm_gives_the_lengths() -> None:
@@ -255,14 +223,6 @@ def test_weight_norm_gives_the_lengths() -> None:
 def test_channel_norm_errors(call: Callable[[ad.Tensor], ad.Tensor], message: str) -> None:
     with pytest.raises(ad.AdjointError, match=message):
         call(values(2, 4))
-
-
-def test_local_response_norm_averages_over_neighbours() -> None:
-    x = values(1, 3, 2)
-    squares = x.numpy() ** 2
-    means = np.stack([squares[:, :2].sum(1), squares.sum(1), squares[:, 1:].sum(1)], 1) / 3
-    expected = x.numpy() / (2 + 0.5 * means) ** 0.75
-    assert np.allclose(F.local_response_norm(x, 3, 0.5, k=2.0).numpy(), expected)
 
 
 def test_batch_norm_of_an_empty_batch_leaves_running_statistics() -> None:

@@ -138,45 +138,9 @@ def test_channels_last_is_kept(pool: Callable[..., Any]) -> None:
     assert np.moveaxis(got.numpy(), 1, -1).flags.c_contiguous
 
 
-POOLS: list[Callable[..., Any]] = [
-    lambda x: F.max_pool2d(x, 2, 1),
-    lambda x: F.avg_pool2d(x, 3, 2, 1),
-    lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
-    lambda x: F.adaptive_max_pool2d(x, (3, 2)),
-    lambda x: F.lp_pool2d(x, 2, 2),
-]
-
-
-@pytest.mark.parametrize("pool", POOLS)
-@pytest.mark.parametrize("shape", [(3, 2, 4, 5), (2, 2, 3, 4, 5), (0, 2, 4, 5)])
-def test_vmap_pools_each_sample(pool: Callable[..., Any], shape: tuple[int, ...]) -> None:
-    x = image(*shape)
-    got = ad.vmap(pool)(x)
-    assert np.allclose(got.numpy(), pool(x.reshape(-1, *shape[-3:])).reshape(got.shape).numpy())
-
-
 def test_vmap_refuses_samples_without_channels() -> None:
     with pytest.raises(ShapeError, match="3 without a batch; got 4×5"):
         ad.vmap(lambda x: F.max_pool2d(x, 2))(image(3, 4, 5))
-
-
-@pytest.mark.parametrize("pool", POOLS)
-def test_compiled_pooling_equals_eager_and_calls_nothing_back(pool: Callable[..., Any]) -> None:
-    step = ad.value_and_grad(lambda x: (pool(x) ** 2).sum())
-    x = image(2, 3, 6, 6)
-    compiled = ad.compile(step)
-    for a, b in zip(step(x), compiled(x), strict=True):
-        assert np.allclose(a.numpy(), b.numpy())
-    assert not compiled.lower(x).callbacks()
-
-
-def test_unpooling_puts_elements_back() -> None:
-    x = image(2, 3, 5, 6)
-    values, indices = F.max_pool2d(x, 2, return_indices=True)
-    back = F.max_unpool2d(values, indices, 2, output_size=x.shape)
-    assert back.shape == x.shape
-    assert ((back == x) | (back == 0)).all()
-    assert (F.max_pool2d(back, 2).relu() == values.relu()).all()
 
 
 def test_unpooling_writes_the_last_of_repeated_indices_in_both_modes() -> None:
@@ -298,32 +262,12 @@ def test_indices_that_cannot_be_are_refused(
 # --- vendors -------------------------------------------------------------------------------------
 
 
-def test_ctc_of_vendors_gives_the_gradient_of_its_loss() -> None:
-    log_probs = image(5, 2, 4).log_softmax(-1)
-    text = (ad.tensor([[1, 2, 2], [3, 1, 1]]), ad.tensor([5, 4]), ad.tensor([3, 2]))
-    losses = lambda x: ad.ops._cudnn_ctc_loss(x, *text, 0, False, False)[0]
-    gradient = ad.ops._cudnn_ctc_loss(log_probs, *text, 0, False, False)[1]
-    assert np.allclose(gradient.numpy(), ad.grad(lambda x: losses(x).sum())(log_probs).numpy())
-    assert np.allclose(gradient.sum(-1)[:4].numpy(), -1)
-
-
 def test_ctc_of_vendors_has_no_gradient_where_there_is_no_way() -> None:
     log_probs = image(2, 1, 3)
     text = (ad.tensor([[1, 1]]), (2,), (2,))
     loss, gradient = ad.ops.miopen_ctc_loss(log_probs, *text, 0, False, True)
     assert loss.item() == INFINITY
     assert (gradient == 0).all()
-
-
-def test_batch_norm_of_vendors_is_differentiated_twice() -> None:
-    x, weight = image(4, 3, 2), image(3)
-
-    def norm(x: ad.Tensor) -> ad.Tensor:
-        return (ad.ops.cudnn_batch_norm(x, weight, None, None, None, True, 0.1, 1e-3)[0] ** 3).sum()
-
-    native = lambda x: (F.batch_norm(x, None, None, weight, None, True, eps=1e-3) ** 3).sum()
-    for order in (ad.grad, ad.hessian):
-        assert np.allclose(order(norm)(x).numpy(), order(native)(x).numpy())
 
 
 def test_pooling_along_a_long_dimension_takes_time_in_proportion() -> None:

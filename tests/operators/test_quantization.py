@@ -93,25 +93,6 @@ def drawn(*shape: int) -> np.ndarray[Any, Any]:
     return np.random.default_rng(4).standard_normal(shape) * 5
 
 
-@pytest.mark.parametrize(("low", "high"), [(0, 255), (-8, 7)])
-def test_values_and_masks_are_the_formula(low: int, high: int) -> None:
-    x = drawn(4, 6)
-    steps, zeros = np.array([0.1, 0.5, 1.0, 2.0]), np.array([3, 0, 5, -2]).clip(low, high)
-    ops = ad.ops
-    value, mask = ops.fake_quantize_per_tensor_affine_cachemask(ad.tensor(x), 0.3, 2, low, high)
-    expected = quantised(x, 0.3, 2, low, high)
-    np.testing.assert_allclose(value, expected[0])
-    np.testing.assert_array_equal(mask, expected[1])
-    value, mask = ops.fake_quantize_per_channel_affine_cachemask(
-        ad.tensor(x), ad.tensor(steps, dtype=ad.float32), ad.tensor(zeros, dtype=ad.int32), 0, low,
-        high,
-    )  # fmt: skip
-    narrow = np.float32(steps)[:, None].astype(np.float64)
-    expected = quantised(x, narrow, zeros[:, None], low, high)
-    np.testing.assert_allclose(value, expected[0])
-    np.testing.assert_array_equal(mask, expected[1])
-
-
 @pytest.mark.parametrize("axis", [None, 0, 1])
 def test_gradients_of_learnt_grids_are_the_formula(axis: int | None) -> None:
     x, low, high, factor = drawn(4, 6), -8, 7, 0.25

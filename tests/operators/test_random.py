@@ -110,49 +110,6 @@ def test_binomial_and_its_zero_gradient() -> None:
         ad.binomial(ad.tensor([1.5]), ad.tensor([0.5]))
 
 
-SAMPLERS = {
-    "rand": lambda x: ad.rand(3),
-    "randn_like": lambda x: ad.randn_like(x),
-    "bernoulli": lambda x: ad.bernoulli(x),
-    "normal": lambda x: ad.normal(x, 1.0),
-    "poisson": lambda x: ad.poisson(x * 10),
-    "gamma": lambda x: ad._standard_gamma(x),
-    "dirichlet": lambda x: ad._sample_dirichlet(x),
-    "multinomial": lambda x: ad.multinomial(x, 2),
-    "dropout": lambda x: ad.nn.functional.dropout(x, 0.5, True),
-    "exponential": lambda x: x.clone().exponential_(),
-    "randperm": lambda x: ad.randperm(5),
-    "binomial": lambda x: ad.binomial((x * 0 + 20), x),
-}
-
-
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_vmap_of_samplers(name: str) -> None:
-    """Different numbers for each sample, the same for all, or an error; reproducible each time."""
-    x = ad.full((6, 3), 0.5, dtype=ad.float64)
-    for randomness in ("different", "same"):
-        mapped = ad.vmap(SAMPLERS[name], randomness=randomness)
-        ad.manual_seed(3)
-        first = mapped(x).numpy()
-        ad.manual_seed(3)
-        assert (mapped(x).numpy() == first).all()
-        alike = all((row == first[0]).all() for row in first)
-        assert alike == (randomness == "same")
-    with pytest.raises(RuntimeError, match="randomness="):
-        ad.vmap(SAMPLERS[name])(x)
-
-
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_seeds_repeat(name: str) -> None:
-    x = ad.full((3,), 0.5, dtype=ad.float64)
-    ad.manual_seed(5)
-    first = SAMPLERS[name](x).tolist()
-    second = SAMPLERS[name](x).tolist()
-    ad.manual_seed(5)
-    assert SAMPLERS[name](x).tolist() == first
-    assert SAMPLERS[name](x).tolist() == second
-
-
 def test_random_namespace_is_the_default_stream() -> None:
     ad.random.manual_seed(4)
     with ad.random.fork_rng():

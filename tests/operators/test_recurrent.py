@@ -46,17 +46,6 @@ def test_forward_mode_of_float32_is_the_adjoint_of_reverse_mode(kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", PARTS)
-def test_vmap_over_inputs_and_over_weights_equals_a_loop(kind: str) -> None:
-    x, hx, params = layer(kind)
-    xs = ad.stack([x, 2 * x, -x])
-    many = [ad.stack([p, 0.5 * p, -p]) for p in params]
-    found = ad.vmap(lambda x, p: run(kind, x, hx, p))(xs, many)
-    for i in range(3):
-        one = run(kind, xs[i], hx, [p[i] for p in many])
-        assert ad.allclose(found[i], one)
-
-
-@pytest.mark.parametrize("kind", PARTS)
 def test_a_compiled_layer_is_one_loop_over_time_and_equals_eager(kind: str) -> None:
     args = layer(kind)
     loss = lambda x, hx, params: run(kind, x, hx, params).square().sum()

@@ -104,15 +104,6 @@ def test_a_scale_that_keeps_the_size() -> None:
     assert not ad.equal(F.interpolate(x, scale_factor=1.1, mode="bicubic"), x)
 
 
-@pytest.mark.parametrize("dims", [1, 2, 3])
-def test_area_is_the_average_of_each_part(dims: int) -> None:
-    x = image(2, 3, *(4,) * dims)
-    result = F.interpolate(x, scale_factor=0.5, mode="area")
-    blocks = x.numpy().reshape(2, 3, *(2, 2) * dims)
-    wanted = blocks.mean(tuple(range(3, 3 + 2 * dims, 2)))
-    assert np.allclose(result.numpy(), wanted)
-
-
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
 @pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
 def test_half_precision_is_rounded_once(mode: str, dtype: Any) -> None:
@@ -178,64 +169,6 @@ def test_an_infinite_element_does_not_reach_places_outside(padding: str) -> None
     assert bool(F.grid_sample(x, grid, padding_mode=padding, align_corners=False).isfinite().all())
 
 
-def curved(x: ad.Tensor, grid: ad.Tensor, mode: str, padding: str) -> ad.Tensor:
-    return F.grid_sample(x, grid, mode, padding, align_corners=True).sin().sum()
-
-
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
-@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-def test_hessians_of_a_grid_are_those_of_differences(mode: str, padding: str) -> None:
-    x, grid = image(1, 2, 4, 3), places(1, 2, 2, 2)
-
-    def slope(at: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        return ad.grad(curved, 1)(x, ad.from_numpy(at), mode, padding).numpy().ravel()
-
-    hessian = ad.hessian(lambda g: curved(x, g, mode, padding))(grid).numpy().reshape(8, 8)
-    step, start = 1e-6, grid.numpy()
-    for i in range(8):
-        move = np.zeros(8)
-        move[i] = step
-        move = move.reshape(start.shape)
-        difference = (slope(start + move) - slope(start - move)) / (2 * step)
-        assert np.allclose(hessian[i], difference, atol=1e-6)
-
-
-def test_forward_mode_of_a_volume_is_that_of_differences() -> None:
-    x, grid = image(1, 2, 3, 4, 2), places(1, 2, 1, 3, 3)
-    tangents = image(1, 2, 3, 4, 2, seed=5), image(1, 2, 1, 3, 3, seed=6)
-
-    def sample(x: ad.Tensor, grid: ad.Tensor) -> ad.Tensor:
-        return F.grid_sample(x, grid, padding_mode="border", align_corners=False)
-
-    _, tangent = ad.jvp(sample, (x, grid), tangents)
-    h = 1e-6
-    ahead = sample(x + h * tangents[0], grid + h * tangents[1])
-    behind = sample(x - h * tangents[0], grid - h * tangents[1])
-    assert ad.allclose(tangent, (ahead - behind) / (2 * h), atol=1e-7)
-
-
-def test_a_spatial_transformer_learns_its_map() -> None:
-    """Newton's method through affine_grid and grid_sample: second order in a chain."""
-    rows = ad.linspace(-2, 2, 16, dtype=ad.float64)
-    bump = (-(rows[:, None] ** 2) - rows[None, :] ** 2).exp()[None, None]
-
-    def moved(shift: ad.Tensor) -> ad.Tensor:
-        theta = ad.cat([ad.eye(2, dtype=ad.float64), shift[:, None]], 1)[None]
-        grid = F.affine_grid(theta, (1, 1, 16, 16), align_corners=False)
-        return F.grid_sample(bump, grid, mode="bicubic", align_corners=False)
-
-    true = ad.tensor([0.15, -0.1], dtype=ad.float64)
-    wanted = moved(true)
-
-    def loss(shift: ad.Tensor) -> ad.Tensor:
-        return (moved(shift) - wanted).square().sum()
-
-    shift = true + ad.tensor([0.02, 0.01], dtype=ad.float64)
-    for _ in range(6):
-        shift = shift - ad.linalg.solve(ad.hessian(loss)(shift), ad.grad(loss)(shift))
-    assert ad.allclose(shift, true, atol=1e-12)
-
-
 @pytest.mark.parametrize("batched", [(0, None), (None, 0), (0, 0)])
 def test_grids_under_vmap_are_one_call(batched: tuple[int | None, int | None]) -> None:
     x, grid = image(3, 2, 2, 4, 3), places(3, 2, 2, 5, 2)
@@ -274,26 +207,6 @@ def test_native_sampling_is_that_of_numpy(
 
 
 # --- compiled ------------------------------------------------------------------------------------
-
-NATIVE: dict[str, Callable[..., ad.Tensor]] = {
-    "nearest": lambda x, g: F.interpolate(x.exp(), scale_factor=2),
-    "bilinear": lambda x, g: F.interpolate(x.exp(), size=(7, 3), mode="bilinear"),
-    "bicubic": lambda x, g: F.interpolate(x.exp(), size=(7, 3), mode="bicubic"),
-    "antialias": lambda x, g: F.interpolate(x, size=(2, 2), mode="bilinear", antialias=True),
-    "shuffle": lambda x, g: ad.pixel_shuffle(x.exp(), 2).sin(),
-    "grid": lambda x, g: F.grid_sample(x, g, align_corners=False),
-}
-
-
-@pytest.mark.parametrize("name", NATIVE)
-def test_value_and_gradient_compile_without_a_callback(name: str) -> None:
-    args = image(1, 4, 6, 5).to(ad.float32), places(1, 3, 2, 2).to(ad.float32)
-    function = ad.value_and_grad(lambda x, g: NATIVE[name](x, g).square().sum())
-    compiled = ad.compile(function)
-    assert compiled.lower(*args).callbacks() == []
-    for found, wanted in zip(compiled(*args), function(*args), strict=True):
-        assert ad.allclose(found, wanted, rtol=1e-4, atol=1e-5)
-
 
 # --- errors --------------------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from typing import Any
 
 import numpy as np
@@ -200,14 +199,6 @@ def test_quantile_between_infinities() -> None:
         assert x.quantile(q).tolist() == [-INF, -INF, 1.0]
 
 
-def test_quantile_has_a_gradient_in_q() -> None:
-    x = ad.tensor([1.0, 2.0, 4.0], requires_grad=True)
-    q = ad.tensor(0.75, requires_grad=True)
-    by_x, by_q = ad.autograd.grad(x.quantile(q), [x, q])
-    assert by_x.tolist() == [0.0, 0.5, 0.5]
-    assert by_q.item() == 4.0
-
-
 def test_unique_gives_what_is_asked_for() -> None:
     x = ad.tensor([[3, 1], [1, 2]])
     assert x.unique().tolist() == [1, 2, 3]
@@ -265,35 +256,6 @@ def test_searchsorted_in_rows_equals_one_by_one() -> None:
                 assert (
                     got[place].tolist() == np.searchsorted(sequence[place], x[place], side).tolist()
                 )
-
-
-def test_searchsorted_inside_vmap_does_not_loop() -> None:
-    sequence, x = ad.tensor([[1.0, 2.0, 3.0], [0.0, 4.0, 8.0]]), ad.tensor([[1.5, 5.0], [1.5, 5.0]])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert ad.vmap(ad.searchsorted)(sequence, x).tolist() == [[1, 3], [1, 2]]
-        assert ad.vmap(ad.searchsorted, in_dims=(0, None))(sequence, x[0]).tolist() == [
-            [1, 3],
-            [1, 2],
-        ]
-        assert ad.vmap(ad.searchsorted, in_dims=(None, 0))(sequence[0], x).tolist() == [
-            [1, 3],
-            [1, 3],
-        ]
-        assert ad.vmap(ad.isin)(sequence.long(), ad.tensor([[3], [4]])).tolist() == [
-            [False, False, True],
-            [False, True, False],
-        ]
-        assert ad.vmap(lambda v: v.histc(2))(x).tolist() == [[1.0, 1.0], [1.0, 1.0]]
-
-
-def test_bincount_is_linear_in_weights() -> None:
-    weights = ad.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    counted = ad.bincount(ad.tensor([2, 0, 2]), weights)
-    assert counted.tolist() == [2.0, 0.0, 4.0]
-    assert ad.autograd.grad((counted * counted).sum(), weights)[0].tolist() == [8.0, 4.0, 8.0]
-    with pytest.raises(ValueError, match="negative"):
-        ad.bincount(ad.tensor([-1]))
 
 
 def test_histogram_has_closed_ends_and_weights() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import re
 import sys
 import traceback
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -141,6 +143,23 @@ def test_every_row_loads_and_every_formula_compiles() -> None:
         except TableError as error:
             wrong.append(str(error))
     assert wrong == []
+
+
+@pytest.mark.parametrize("layer", ["kernels", "decompositions", "formulas", "batching"])
+def test_a_row_names_one_function(layer: str) -> None:
+    """A family in a folder defines each function that rows name in one of its files."""
+    folder = Path(ad.__file__).parent / layer
+    named = "".join(
+        path.read_text() for path in (Path(ad.__file__).parent / "table").glob("*.yaml")
+    )
+    defined = Counter(
+        f"{path.parent.name}.{node.name}"
+        for path in folder.glob("*/*.py")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef)
+    )
+    twice = {name for name, count in defined.items() if count > 1}
+    assert {name for name in twice if re.search(rf"\b{name}\b", named)} == set()
 
 
 def test_nothing_is_not_implemented() -> None:

@@ -5,20 +5,10 @@ from __future__ import annotations
 import copy
 import pickle
 
-import numpy as np
 import pytest
 
 import adjoint as ad
-
-
-def leaf(*values: float, dtype: ad.DType = ad.float64) -> ad.Tensor:
-    return ad.tensor(list(values), dtype=dtype, requires_grad=True)
-
-
-def close(tensor: ad.Tensor | None, expected: object) -> bool:
-    assert tensor is not None
-    return bool(np.allclose(tensor.detach().numpy(), np.asarray(expected)))
-
+from tests.values import close, leaf
 
 # Leaves
 

@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-
-
-def leaf(*values: float) -> ad.Tensor:
-    return ad.tensor(list(values), dtype=ad.float64, requires_grad=True)
+from tests.values import leaf
 
 
 def made_in_inference(*values: float) -> ad.Tensor:

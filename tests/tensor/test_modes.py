@@ -10,10 +10,7 @@ from typing import Any
 import pytest
 
 import adjoint as ad
-
-
-def leaf(*values: float) -> ad.Tensor:
-    return ad.tensor(list(values), dtype=ad.float64, requires_grad=True)
+from tests.values import leaf
 
 
 def test_grad_is_enabled_by_default() -> None:

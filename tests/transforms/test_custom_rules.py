@@ -12,26 +12,10 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import ArgumentError, GradError
+from tests.transforms.test_transforms import by_vmap, close, forward, linearized
 
 Function = Callable[..., Any]
 pytestmark = pytest.mark.usefixtures("float64_by_default")
-
-
-def close(tensor: Any, expected: Any) -> bool:
-    assert not tensor.requires_grad
-    return bool(np.allclose(tensor.numpy(), np.asarray(expected)))
-
-
-def forward(f: Function) -> Function:
-    return lambda x: ad.jvp(f, (x,), (ad.ones_like(x),))[1]
-
-
-def by_vmap(f: Function) -> Function:
-    return lambda x: ad.vmap(lambda s: ad.grad(f)(x * s))(ad.ones(1))[0]
-
-
-def linearized(f: Function) -> Function:
-    return lambda x: ad.linearize(f, x)[1](ad.ones_like(x))
 
 
 def tape(f: Function) -> Function:
@@ -397,21 +381,6 @@ def model(x: Any, y: Any) -> Any:
     return x.sin() * y.sum(), (x * y[:2]).exp()
 
 
-@pytest.mark.parametrize(
-    ("vectorize", "strategy"),
-    [(False, "reverse-mode"), (True, "reverse-mode"), (True, "forward-mode")],
-)
-def test_functional_jacobian(vectorize: bool, strategy: str) -> None:
-    x, y = ad.tensor([0.1, 0.2]), ad.tensor([0.3, 0.4, 0.5])
-    found = ad.autograd.functional.jacobian(model, (x, y), vectorize=vectorize, strategy=strategy)
-    expected = ad.jacrev(model, argnums=(0, 1))(x, y)
-    for row, wanted in zip(found, expected, strict=True):
-        for block, want in zip(row, wanted, strict=True):
-            assert close(block, want.numpy())
-    single = ad.autograd.functional.jacobian(ad.sin, x, vectorize=vectorize, strategy=strategy)
-    assert close(single, np.diag(np.cos(x.numpy())))
-
-
 def test_functional_hessian_and_products() -> None:
     f = lambda x, y: (x**2 * y[:2]).sum() + (y**3).sum()
     x, y = ad.tensor([0.1, 0.2]), ad.tensor([0.3, 0.4, 0.5])
@@ -433,26 +402,6 @@ def test_functional_hessian_and_products() -> None:
     assert close(got[0], ad.vjp(model, x, y)[1]((x, x))[0].numpy())
     value, got = functional.jvp(model, (x, y), v)
     assert close(got[1], ad.jvp(model, (x, y), v)[1][1].numpy())
-
-
-def test_functional_create_graph_and_strict() -> None:
-    functional = ad.autograd.functional
-    x = ad.tensor([1.0, 2.0], requires_grad=True)
-    assert not functional.jacobian(lambda x: x**3, x).requires_grad
-    jacobian = functional.jacobian(lambda x: x**3, x, create_graph=True)
-    (g,) = ad.autograd.grad(jacobian.sum(), x)
-    assert close(g, 6 * x.detach().numpy())
-    with pytest.raises(GradError, match="does not depend"):
-        functional.jacobian(lambda x, y: x * 2, (x, x), strict=True)
-    assert close(functional.jacobian(lambda x, y: x * 2, (x, x))[1], np.zeros((2, 2)))
-    with pytest.raises(GradError, match="does not depend"):
-        functional.hessian(lambda x, y: (x**2).sum() + y.sum(), (x, x), strict=True)
-    with pytest.raises(GradError, match="one element"):
-        functional.hvp(lambda x: x * 2, x, x)
-    with pytest.raises(ArgumentError, match="vectorize=True"):
-        functional.jacobian(ad.sin, x, strategy="forward-mode")
-    with pytest.raises(GradError, match="v can be left out"):
-        functional.vjp(ad.sin, x)
 
 
 def test_is_grads_batched() -> None:

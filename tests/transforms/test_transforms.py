@@ -9,6 +9,7 @@ import io
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -857,35 +858,6 @@ def test_functional_call() -> None:
     assert network.layers[0].weight is parameters["layers.0.weight"]
 
 
-def test_per_sample_gradients_equal_a_loop() -> None:
-    network = Network()
-    parameters = network.parameters()
-    generator = np.random.default_rng(2)
-    inputs, targets = (
-        ad.tensor(generator.standard_normal((5, 3))),
-        ad.tensor(generator.standard_normal((5, 2))),
-    )
-
-    def loss(parameters: dict[str, Any], x: Any, target: Any) -> Any:
-        return ((ad.func.functional_call(network, parameters, (x,)) - target) ** 2).mean()
-
-    found = ad.vmap(ad.grad(loss), in_dims=(None, 0, 0))(parameters, inputs, targets)
-    for i in range(5):
-        for leaf in (p := {n: v.clone().requires_grad_() for n, v in parameters.items()}).values():
-            assert leaf.grad is None
-        loss(p, inputs[i], targets[i]).backward()
-        for name, leaf in p.items():
-            assert close(found[name][i], leaf.grad.numpy())  # type: ignore[union-attr]
-
-
-def test_stacked_models_run_under_vmap() -> None:
-    networks = [Linear(3, 2, s) for s in range(4)]
-    stacked = {n: ad.stack([getattr(m, n) for m in networks]) for n in ("weight", "bias")}
-    x = ad.tensor([1.0, 2.0, 3.0])
-    found = ad.vmap(lambda p: ad.func.functional_call(networks[0], p, (x,)))(stacked)
-    assert close(found, np.stack([m(x).numpy() for m in networks]))
-
-
 # Users' functions
 
 
@@ -972,11 +944,8 @@ def test_threads_have_transforms_of_their_own() -> None:
         transform = (ad.grad, forward, by_vmap, by_vjp)[number]
         results[number] = transform(f)(ad.tensor(2.0)).item()
 
-    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     assert results == {n: 12.0 * n for n in range(4)}
 
 

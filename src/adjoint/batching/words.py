@@ -6,7 +6,6 @@ from typing import Any
 
 from adjoint.batching import common
 from adjoint.batching.common import Batch
-from adjoint.batching.reduction import reduced as reduced
 
 
 def same(batch: Batch, *values: Any) -> Any:

@@ -192,21 +192,12 @@ def _sizes(
 
 
 def of_weight(
-    what: str,
-    grad_output: Any,
-    input: Any,
-    weight: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
+    what: str, grad_output: Any, input: Any, weight: Sequence[int], *how: Any
 ) -> Geometry:
-    """The sizes of a convolution whose result has the shape of `grad_output`."""
-    found = geometry(
-        what, input, weight, stride, padding, dilation, transposed, output_padding, groups
-    )
+    """The sizes of a convolution whose result has the shape of `grad_output`; `how` is the rest of
+    the arguments of `geometry`.
+    """
+    found = geometry(what, input, weight, *how)
     if tuple(grad_output) != found.result:
         raise ShapeError(
             f"{what}: the convolution of {show(input)} with {show(weight)} has the shape "

@@ -29,6 +29,13 @@ def check_real(what: str, dtype: DType) -> None:
         raise DtypeError(f"{what}: the values are real, float32 or float64; got {dtype}.")
 
 
+def check_point_dtypes(what: str, *given: DType) -> None:
+    """Raise unless points, and distances of them, have one dtype in which these are computed."""
+    if len(set(given)) > 1 or given[0] not in (dtypes.float32, dtypes.float64):
+        names = " and ".join(dtype.name for dtype in given)
+        raise ValueRangeError(f"{what}: needs float32 or float64, got {names}.")
+
+
 def check_same_dtype(what: str, a: DType, b: DType) -> None:
     """Raise unless two operands have one dtype."""
     check_dtype(what, a)

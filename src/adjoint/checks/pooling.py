@@ -186,10 +186,24 @@ def check_unpooling(what: str, stride: Sequence[int], padding: Sequence[int], di
         )
 
 
-def check_divisor(what: str, divisor: int | None) -> None:
-    """Raise for a divisor of 0."""
-    if divisor == 0:
+def averaged(
+    what: str,
+    shape: Shape,
+    dtype: Any,
+    dims: int,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> tuple[Window, ...]:
+    """The windows of an average in each pooled dimension; raise where there can be none."""
+    if divisor_override == 0:
         raise ValueRangeError(f"{what}: divisor_override must not be 0.")
+    found = windows(what, shape, dims, kernel_size, stride, padding, (1,), ceil_mode)
+    check_averaged(what, dtype)
+    return found
 
 
 def starts(size: int, out: int) -> list[tuple[int, int]]:

@@ -29,7 +29,9 @@ from adjoint.core.errors import AdjointError
 from adjoint.core.importing import imported
 from adjoint.export import ExportError, python
 from adjoint.graph.ir import Graph
+from adjoint.ops import binding
 from adjoint.ops.operator import Operator
+from adjoint.table import modules_in
 from adjoint.table.reading import FACTS
 from adjoint.table.rows import Row
 from adjoint.testing import laws, references
@@ -218,17 +220,14 @@ def _functions(text: str, layer: str) -> Iterator[str]:
             if node.value.id == "xp":
                 function = getattr(np, node.attr, None)
                 yield f"NumPy: np.{node.attr}{' (ufunc)' if isinstance(function, np.ufunc) else ''}"
-            elif function := _find(f"adjoint.{layer}.{node.value.id}", node.attr):
+            elif function := _find(layer, node.value.id, node.attr):
                 yield function
 
 
-def _find(module: str, name: str) -> str:
+def _find(layer: str, family: str, name: str) -> str:
     """Return 'path:line name' of a function of ours, or ''."""
-    try:
-        function = getattr(imported(module), name, None)
-    except ModuleNotFoundError:
-        return ""
-    return f"{_line_of(function)} {name}" if function is not None else ""
+    found = binding.rule(layer, family, name) if family in modules_in(layer) else None
+    return f"{_line_of(found)} {name}" if found is not None else ""
 
 
 def _library(row: Row) -> str:

@@ -15,33 +15,17 @@ Tensor = Any
 
 
 def convolution_backward(
-    grad_output: Tensor,
-    input: Tensor,
-    weight: Tensor,
-    bias_sizes: Shape | None,
-    stride: Shape,
-    padding: Shape,
-    dilation: Shape,
-    transposed: bool,
-    output_padding: Shape,
-    groups: int,
-    output_mask: Sequence[bool],
+    grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Shape | None, *rest: Any
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """The gradients in input, weight and bias; None for those not wanted."""
-    checks.of_weight(
-        "convolution_backward", grad_output.shape, input.shape, weight.shape, stride, padding,
-        dilation, transposed, output_padding, groups,
-    )  # fmt: skip
+    *how, output_padding, groups, output_mask = rest
+    every = (*how, output_padding, groups)
+    checks.of_weight("convolution_backward", grad_output.shape, input.shape, weight.shape, *every)
     of_input = of_weight = of_bias = None
     if output_mask[0]:
-        of_input = ops._convolution_input_backward(
-            grad_output, weight, input.shape, stride, padding, dilation, transposed, groups
-        )
+        of_input = ops._convolution_input_backward(grad_output, weight, input.shape, *how, groups)
     if output_mask[1]:
-        of_weight = ops._convolution_weight_backward(
-            grad_output, input, weight.shape, stride, padding, dilation, transposed,
-            output_padding, groups,
-        )  # fmt: skip
+        of_weight = ops._convolution_weight_backward(grad_output, input, weight.shape, *every)
     if output_mask[2]:
         of_bias = grad_output.sum((0, *range(2, grad_output.ndim)))
     return of_input, of_weight, of_bias
@@ -78,16 +62,10 @@ def convolution_double_backward(
     gO: Tensor,
     weight: Tensor,
     self: Tensor,
-    stride: Shape,
-    padding: Shape,
-    dilation: Shape,
-    transposed: bool,
-    output_padding: Shape,
-    groups: int,
-    output_mask: Sequence[bool],
+    *rest: Any,
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """The gradients of `convolution_backward` in gO, input and weight; None where nothing is."""
-    how = (stride, padding, dilation, transposed)
+    *how, output_padding, groups, output_mask = rest
     of_input = of_weight = None
     terms: list[Tensor] = []
     if ggI is not None:

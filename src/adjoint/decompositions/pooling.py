@@ -448,26 +448,8 @@ def _quotient(x: Tensor, divisor: Any) -> Tensor:
     return x / divisor if x.dtype.is_floating_point else x.div(divisor, rounding_mode="trunc")
 
 
-def _average_windows(
-    what: str,
-    dims: int,
-    self: Tensor,
-    kernel_size: Shape,
-    stride: Shape,
-    padding: Shape,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> tuple[Window, ...]:
-    rules.check_divisor(what, divisor_override)
-    geometry = (kernel_size, stride, padding, (1,), ceil_mode)
-    windows = rules.windows(what, tuple(self.shape), dims, *geometry)
-    rules.check_averaged(what, self.dtype)
-    return windows
-
-
 def _average(what: str, dims: int, self: Tensor, *options: Any) -> Tensor:
-    windows = _average_windows(what, dims, self, *options)
+    windows = rules.averaged(what, tuple(self.shape), self.dtype, dims, *options)
     x = wide(self)
     sums = _sums(x, windows)
     divisor = _lengths(x, windows, *options[-3:])
@@ -528,7 +510,7 @@ def _frame(x: Tensor, dim: int, before: int, after: int) -> Tensor:
 def _average_backward(
     what: str, dims: int, grad_output: Tensor, self: Tensor, *options: Any
 ) -> Tensor:
-    windows = _average_windows(what, dims, self, *options)
+    windows = rules.averaged(what, tuple(self.shape), self.dtype, dims, *options)
     shape = rules.pooled(tuple(self.shape), windows)
     rules.check_like(what, "grad_output", tuple(grad_output.shape), shape)
     grad = wide(grad_output)

@@ -9,14 +9,17 @@ from typing import Any, ClassVar
 from adjoint import ops
 from adjoint.core.dtypes import finfo
 from adjoint.core.errors import AdjointError, ShapeError
-from adjoint.distributions import constraints
+from adjoint.distributions import constraints, made
 from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.counts import Binomial
 from adjoint.distributions.distribution import Distribution
 from adjoint.distributions.probabilities import Either, name_of_given
-from adjoint.distributions.utils import broadcast_all, tensor_of
+from adjoint.distributions.utils import broadcast_all as broadcast_all
+from adjoint.distributions.utils import tensor_of
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
+
+__getattr__, __dir__, __all__ = made.door(globals(), "Categorical")
 
 
 class Categorical(Either):
@@ -93,9 +96,10 @@ class OfChoices(Distribution):
     """Vectors with an element for each choice of a categorical distribution, which it holds."""
 
     arg_constraints: ClassVar[Any] = Categorical.arg_constraints
+    _categorical: Categorical
 
-    def _hold_choices(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
-        self._categorical = Categorical(probs, logits)
+    def _hold(self, validate_args: bool | None, **parameters: Any) -> None:
+        self._categorical = Categorical(**parameters)
         shape = self._categorical.param_shape
         Distribution.__init__(self, shape[:-1], shape[-1:], validate_args)
 
@@ -114,83 +118,17 @@ class OfChoices(Distribution):
         """The shape of the parameter that was given."""
         return self._categorical.param_shape
 
-
-class OneHotCategorical(OfChoices):
-    """A choice as a vector of one 1 and zeros.
-
-    >>> import adjoint as ad
-    >>> from adjoint.distributions import OneHotCategorical
-    >>> OneHotCategorical(ad.tensor([0.0, 1.0])).sample()
-    tensor([0., 1.])
-    """
-
-    support = constraints.one_hot
-    has_enumerate_support = True
-
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        self._hold_choices(probs, logits, validate_args)
-
-    def _hot(self, choice: Tensor) -> Tensor:
-        return ops.one_hot(choice, self.event_shape[0]).to(self._categorical._parameter.dtype)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
-
-    @property
-    def mode(self) -> Tensor:
-        return self._hot(self._categorical.mode)
-
-    @property
-    def variance(self) -> Tensor:
-        return self.probs * (1 - self.probs)
-
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self._hot(self._categorical.sample(sample_shape))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        value = self._checked(value)
-        return self._categorical.log_prob(value.argmax(-1))
-
-    def entropy(self) -> Tensor:
-        return self._categorical.entropy()
-
-    def enumerate_support(self, expand: bool = True) -> Tensor:
-        parameter = self._categorical._parameter
-        values = ops.eye(self.event_shape[0], dtype=parameter.dtype, device=parameter.device)
-        return self._enumerated(values, expand=expand)
-
-
-class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """A one-hot choice whose gradient is that of its probabilities (Bengio et al. 2013): biased.
-
-    >>> import adjoint as ad
-    >>> from adjoint.distributions import OneHotCategoricalStraightThrough
-    >>> p = ad.tensor([0.0, 1.0], requires_grad=True)
-    >>> OneHotCategoricalStraightThrough(p).rsample().detach()
-    tensor([0., 1.])
-    """
-
-    has_rsample = True
-
-    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.sample(sample_shape) + (self.probs - self.probs.detach())
+    def _in_dtype(self, whole: Tensor) -> Tensor:
+        """Whole numbers in the dtype of the parameter."""
+        return whole.to(self._categorical._parameter.dtype)
 
 
 class WholeCount(AdjointError, NotImplementedError):
     """A count that is not one whole number."""
 
 
-class Multinomial(OfChoices):
-    """How often each choice is made among `total_count`, one whole number.
-
-    >>> import adjoint as ad
-    >>> from adjoint.distributions import Multinomial
-    >>> Multinomial(4, ad.tensor([1.0, 3.0])).mean
-    tensor([1., 3.])
-    """
+class OfCounts(OfChoices):
+    """How often each choice is made."""
 
     total_count: int
 
@@ -202,39 +140,14 @@ class Multinomial(OfChoices):
         validate_args: bool | None = None,
     ) -> None:
         if not isinstance(total_count, int):
-            raise WholeCount(f"Multinomial: total_count is one whole number, got {total_count!r}")
+            raise WholeCount(
+                f"{type(self).__name__}: total_count is one whole number, got {total_count!r}"
+            )
         self.total_count = total_count
-        self._hold_choices(probs, logits, validate_args)
+        self._hold(validate_args, probs=probs, logits=logits)
 
-    @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self) -> Constraint:
-        return constraints.multinomial(self.total_count)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.probs * self.total_count
-
-    @property
-    def variance(self) -> Tensor:
-        return self.total_count * self.probs * (1 - self.probs)
-
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        chosen = self._categorical.sample((self.total_count, *sample_shape))
-        return (
-            ops.one_hot(chosen, self.event_shape[0]).sum(0).to(self._categorical._parameter.dtype)
-        )
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        value = self._checked(value)
-        logits, value = broadcast_all(self.logits, value)
-        ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
-        impossible = (value == 0) & (logits == -math.inf)  # and did not happen: 0 · (-∞) is 0
-        return ways + (logits.where(~impossible, 0.0) * value).sum(-1)
-
-    def entropy(self) -> Tensor:
-        """n H(categorical) - log n! + Σᵢ E log xᵢ!; xᵢ alone is binomial."""
-        n = self.total_count
-        each = Binomial(n, probs=self.probs, validate_args=False)
+    def _mean_log_factorials(self) -> Tensor:
+        """Σᵢ E log xᵢ!; xᵢ alone is binomial."""
+        each = Binomial(self.total_count, probs=self.probs, validate_args=False)
         counts = each.enumerate_support(False)[1:]
-        factorials = (each.log_prob(counts).exp() * (counts + 1).lgamma()).sum((0, -1))
-        return n * self._categorical.entropy() - math.lgamma(n + 1) + factorials
+        return (each.log_prob(counts).exp() * (counts + 1).lgamma()).sum((0, -1))

@@ -104,6 +104,7 @@ class TransformedDistribution(Distribution):
     """
 
     arg_constraints: ClassVar[Any] = {}
+    base_dist: Any
 
     def __init__(
         self,
@@ -127,7 +128,7 @@ class TransformedDistribution(Distribution):
         taken = whole.domain.event_dim - base_ndims
         if taken > 0:
             base_distribution = Independent(base_distribution, taken)
-        self.base_dist: Any = base_distribution
+        self.base_dist = base_distribution
         event_dim = whole.codomain.event_dim + max(-taken, 0)
         cut = len(forward_shape) - event_dim
         super().__init__(forward_shape[:cut], forward_shape[cut:], validate_args)

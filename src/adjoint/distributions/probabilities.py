@@ -63,13 +63,15 @@ class Probabilities(Either):
     }
     _is_binary = True
 
-    def _hold_either(
-        self, probs: Any, logits: Any, validate_args: bool | None, **others: Any
+    def _hold(
+        self, validate_args: bool | None, probs: Any = None, logits: Any = None, **others: Any
     ) -> None:
-        """Take the one that is given, and other parameters of single numbers."""
+        """Take the one that is given, and other parameters, which get its dtype."""
         self._given = name_of_given(self, probs, logits)
         parameter = logits if probs is None else probs
-        self._hold(validate_args, **others, **{self._given: parameter})
+        super()._hold(validate_args, **others, **{self._given: parameter})
+        for name in others:
+            self.__dict__[name] = self.__dict__[name].to(self._parameter.dtype)
 
     @property
     def _rest(self) -> Tensor:

@@ -178,7 +178,7 @@ class Fans(Home):
         with at_kinks(EXACT):
             outs = op.call(_each(_at_point, values))
         found, near = _clusters(op.row, values, outs, order_ahead() + 1)
-        fan = values[0].companion
+        fan = fan_of(values[0])
         repeated = fan.repeated or bool(found)
         return type(outs)(_factors(op, values, outs, fan.values, repeated, near))
 
@@ -225,9 +225,10 @@ class Fans(Home):
 
     def settle(self, tensor: Any, derivative: bool) -> Any:
         """Convert a value or a derivative that leaves a transform."""
-        fan = tensor.companion
+        fan = fan_of(tensor)
         if current().differentiating:
-            return self.fan_for(_shown(tensor) if derivative else tensor.value, *fan)
+            shown = _shown(tensor) if derivative else tensor.value
+            return self.fan_for(shown, fan.values, fan.repeated)
         if not derivative:
             return ordinary(tensor)
         settled = limits.settle(fan.values, derivative)
@@ -260,7 +261,7 @@ class Fans(Home):
 
     def detach(self, tensor: Tensor) -> Tensor:
         _protect(tensor)  # a write would not reach the fan
-        fan = tensor.companion
+        fan = fan_of(tensor)
         return self.fan_for(tensor.value, fan.values.detach(), fan.repeated)
 
 
@@ -272,11 +273,17 @@ def is_of_fans(value: Any) -> bool:
     return isinstance(value, Tensor) and value.home is FANS
 
 
+def fan_of(tensor: Any) -> Fan:
+    """The fan that a tensor of `FANS` stands for."""
+    found: Fan = tensor.companion
+    return found
+
+
 def ordinary(value: Any) -> Any:
     """The value of a tensor of `FANS`, with the history and the tangent of the limit."""
     if not is_of_fans(value):
         return value
-    fan: Any = value.companion
+    fan = fan_of(value)
     near = packet("_fan_at_point")(fan.values, fan.repeated)
     tensor = make(value.value, edge=near.edge)
     tensor.home = near.home
@@ -286,7 +293,7 @@ def ordinary(value: Any) -> Any:
 
 def _shown(tensor: Any) -> Any:
     """The limit of a derivative as an array; the value at A if there is no limit."""
-    fan = tensor.companion
+    fan = fan_of(tensor)
     try:
         return packet("_limit_of_fan")(make(fan.values.value), fan.repeated).value
     except DegenerateError:  # the final result may not depend on the basis
@@ -300,7 +307,7 @@ def _at_point(value: Any) -> Any:
 
 def _repeated(values: Sequence[Any]) -> bool:
     found = [v for each in values for v in (each if type(each) is list else [each])]
-    return any(v.companion.repeated for v in found if is_of_fans(v))
+    return any(fan_of(v).repeated for v in found if is_of_fans(v))
 
 
 def _spread(values: list[Any], repeated: bool) -> tuple[list[Any], list[Any]]:
@@ -313,7 +320,7 @@ def _spread(values: list[Any], repeated: bool) -> tuple[list[Any], list[Any]]:
         if type(value) is list:
             one, more = _spread(value, repeated)
         elif is_of_fans(value):
-            one, more = value.companion.values, True
+            one, more = fan_of(value).values, True
         elif isinstance(value, Tensor) and (value.edge is not None or value.home is not None):
             one, more = packet("_spread_over_fan")(value, repeated), True
         given.append(one)

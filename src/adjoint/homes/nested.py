@@ -33,7 +33,7 @@ from adjoint.tensor.tensor import Tensor
 
 # Words of the column `nested`: an operator runs on the values unchanged, or reduces all of them.
 POINTWISE, REDUCTION = "pointwise", "reduction"
-_SAME = ("shape.same", "random.same")  # shape rules for results like the first argument
+_SAME = "shape.same"  # the shape rule for results like the first argument
 # The reductions along the ragged dimension that segment_reduce can do.
 _SEGMENTS = {"sum": "sum", "mean": "mean", "amax": "max", "amin": "min", "prod": "prod"}
 
@@ -277,7 +277,7 @@ def _is_elementwise(row: Row) -> bool:
     if row.texts.get("nested") == POINTWISE or row.archetype.shape == "broadcast":
         return True
     makes = row.archetype.name == "creation" and "size" not in row.schema.names
-    return makes or (row.shape in _SAME and not any(n in DIMS for n in row.schema.names))
+    return makes or (row.shape == _SAME and not any(n in DIMS for n in row.schema.names))
 
 
 def _elementwise(op: Operator, values: list[Any]) -> Any:

@@ -100,19 +100,11 @@ def _laid_out(drawn: Array, self: Array, rest: Sequence[Any]) -> Array:
     return result
 
 
-def rand_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
-    return rand_like_generator(self, None, dtype, *rest)
-
-
 def rand_like_generator(
     self: Array, generator: Generator | None, dtype: DType | None, *rest: Any
 ) -> Array:
     drawn = _make("rand_like", _unit, self.shape, _dtype_of(self, dtype), generator)
     return _laid_out(drawn, self, rest)
-
-
-def randn_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
-    return randn_like_generator(self, None, dtype, *rest)
 
 
 def randn_like_generator(
@@ -136,38 +128,10 @@ def _whole(
         return np.asarray(numpy.integers(low, high, size, draws)).astype(dtype.np, copy=False)
 
 
-def randint(high: int, size: Sequence[int], dtype: Any, *_: Any) -> Array:
-    return _whole("randint", 0, high, size, creation.chosen(dtype, dtypes.int64), None)
-
-
-def randint_generator(
-    high: int, size: Sequence[int], generator: Generator | None, dtype: Any, *_: Any
-) -> Array:
-    return _whole("randint", 0, high, size, creation.chosen(dtype, dtypes.int64), generator)
-
-
-def randint_low(low: int, high: int, size: Sequence[int], dtype: Any, *_: Any) -> Array:
-    return _whole("randint", low, high, size, creation.chosen(dtype, dtypes.int64), None)
-
-
 def randint_low_generator(
     low: int, high: int, size: Sequence[int], generator: Generator | None, dtype: Any, *_: Any
 ) -> Array:
     return _whole("randint", low, high, size, creation.chosen(dtype, dtypes.int64), generator)
-
-
-def randint_like(self: Array, high: int, dtype: Any, *rest: Any) -> Array:
-    return randint_like_low_generator(self, 0, high, None, dtype, *rest)
-
-
-def randint_like_generator(
-    self: Array, high: int, generator: Generator | None, dtype: Any, *rest: Any
-) -> Array:
-    return randint_like_low_generator(self, 0, high, generator, dtype, *rest)
-
-
-def randint_like_low(self: Array, low: int, high: int, dtype: Any, *rest: Any) -> Array:
-    return randint_like_low_generator(self, low, high, None, dtype, *rest)
 
 
 def randint_like_low_generator(
@@ -177,14 +141,11 @@ def randint_like_low_generator(
     return _laid_out(drawn, self, rest)
 
 
-def randint_like_tensor(self: Array, high: Array, dtype: Any, *rest: Any) -> Array:
-    return randint_like(self, int(high.item()), dtype, *rest)
-
-
 def randint_like_tensor_generator(
     self: Array, high: Array, generator: Generator | None, dtype: Any, *rest: Any
 ) -> Array:
-    return randint_like_generator(self, int(high.item()), generator, dtype, *rest)
+    high = int(high.item())
+    return randint_like_low_generator(self, 0, high, generator, dtype, *rest)
 
 
 def randperm_generator(n: int, generator: Generator | None, dtype: Any, *_: Any) -> Array:
@@ -214,10 +175,6 @@ def random_from(self: Array, low: int, high: int | None, generator: Generator | 
         exact = creation.EXACT_UP_TO.get(dtype)
         high = (exact if exact is not None else creation.whole_limits(dtype)[1]) + 1
     return _whole("random_", low, high, self.shape, dtype, generator)
-
-
-def random_to(self: Array, high: int, generator: Generator | None) -> Array:
-    return _whole("random_", 0, high, self.shape, dtypes.of(self.dtype), generator)
 
 
 # --- continuous distributions ------------------------------------------------------------------

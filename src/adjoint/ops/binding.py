@@ -369,14 +369,32 @@ def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> A
         near = {*known, *(row.schema.names if row is not None else ())}
         mine = own if row is not None and family == row.family else did_you_mean(family, near)
         raise TableError(f"{where.of(text)}: {text!r}: there is no {layer}/{family}.py{mine}")
-    module = _module(layer, family)
-    found = getattr(module, name, None)
-    if not _is_rule(found, name, layer):
-        hint = did_you_mean(name, (n for n, v in vars(module).items() if _is_rule(v, n, layer)))
+    found = rule(layer, family, name)
+    if found is None:
+        home, files = f"adjoint.{layer}.{family}", _files(layer, family)
+        names = (n for m in files for n, v in vars(m).items() if _is_rule(v, n, home))
+        hint = did_you_mean(name, names)
         raise TableError(
             f"{where.of(text)}: {text!r}: there is no {name} in {layer}/{family}.py{hint}"
         )
     return found
+
+
+def rule(layer: str, family: str, name: str) -> Callable[..., Any] | None:
+    """The public function of a family in one of our layers; None if there is none of this name."""
+    home = f"adjoint.{layer}.{family}"
+    found = (getattr(module, name, None) for module in _files(layer, family))
+    return next((f for f in found if _is_rule(f, name, home)), None)
+
+
+def _is_rule(value: Any, name: str, home: str) -> bool:
+    """Whether a value is a public function defined in a family, but not in its `common.py`, which
+    holds what the family's files share.
+    """
+    if name.startswith("_") or type(value) is not FunctionType:
+        return False
+    place = f"{value.__module__}."
+    return place.startswith(f"{home}.") and not place.startswith(f"{home}.common.")
 
 
 def _of_numpy(name: str, where: Location) -> Any:
@@ -409,27 +427,21 @@ def _vars(value: Any) -> dict[str, Any]:
 
 
 @functools.cache
-def _module(layer: str, family: str) -> ModuleType:
-    """A module of rules."""
-    module = imported(f"adjoint.{layer}.{family}")
+def _files(layer: str, family: str) -> list[ModuleType]:
+    """The modules of a family: its file, or the files in its folder."""
+    modules = [imported(f"adjoint.{layer}.{family}")]
+    if hasattr(modules[0], "__path__"):
+        files = sorted(modules_in(f"{layer}/{family}"))
+        modules += [imported(f"adjoint.{layer}.{family}.{name}") for name in files]
     if layer == "kernels":
         hush_modules("adjoint.kernels")
-    return module
+    return modules
 
 
 @functools.cache
 def _families(layer: str) -> frozenset[str]:
     """The modules of a layer; found by their files, nothing is imported."""
     return modules_in(layer)
-
-
-def _is_rule(value: Any, name: str, layer: str) -> bool:
-    """Whether a value in a module of ours is a public function defined in the layer's modules."""
-    return (
-        not name.startswith("_")
-        and type(value) is FunctionType
-        and f"{value.__module__}.".startswith(f"adjoint.{layer}.")
-    )
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:

@@ -21,7 +21,8 @@ def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]
     prefix = f"{module.rpartition('.')[2]}_"
 
     def names() -> list[str]:
-        own = (n for n in vars(sys.modules[module]) if not n.startswith("_"))
+        # operators found before do not count: twins that write in place are not listed
+        own = (n for n in vars(sys.modules[module]) if n[0] != "_" and not exists(prefix + n))
         operators = (n for n in TABLE.names() if n.startswith(prefix))
         return sorted({*own, *(n[len(prefix) :] for n in operators)} - {"annotations"})
 

@@ -37,7 +37,8 @@ Scalars = tuple[Any, ...]  # the scalar state of a parameter: (step,)
 class FormulaOptimizer(Optimizer):
     """An optimiser whose step is one formula; see the module."""
 
-    initial_scalars: ClassVar[dict[str, float]] = {"step": 0.0}  # kept as tensors of one number
+    # First values of the scalar state, or the option that has them; kept as tensors of one number.
+    initial_scalars: ClassVar[dict[str, float | str]] = {"step": 0.0}
     elementwise: ClassVar[bool] = True  # False: the formula sees a whole parameter, as a tensor
     takes_complex: ClassVar[bool] = True
     takes_sparse: ClassVar[bool] = False
@@ -46,10 +47,11 @@ class FormulaOptimizer(Optimizer):
     slot_names: ClassVar[tuple[str, ...]] = ()  # state of the parameter's shape: ("exp_avg",)
     unchecked: ClassVar[tuple[str, ...]] = ()  # options that mean something else than elsewhere
     checks: ClassVar[Checks] = ()  # rules of this optimiser's options alone
+    settled: ClassVar[Options] = {}  # options that all groups have, whatever is given
 
     def __init__(self, params: Any, variables: Options) -> None:
         """`variables` are the `locals()` of the subclass's constructor."""
-        given = options.given(variables)
+        given = options.given(variables) | self.settled
         options.check(type(self).__name__, given, self.unchecked, self.checks)
         super().__init__(params, given)
 
@@ -77,7 +79,8 @@ class FormulaOptimizer(Optimizer):
     def initial_scalar(self, name: str, group: Options) -> Any:
         """The first value of a scalar state: a tensor of float32, or of float64 by default."""
         dtype = float64 if DEFAULT.dtype is float64 else float32
-        return make(np.array(self.initial_scalars[name], dtype.np))
+        first = self.initial_scalars[name]
+        return make(np.array(float(group.get(first, 0) if type(first) is str else first), dtype.np))
 
     def check_gradient(self, p: Any, grad: Any) -> None:
         """Raise if the formula does not hold for such a parameter or gradient."""
@@ -106,6 +109,8 @@ class FormulaOptimizer(Optimizer):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        for group in self.param_groups:
+            group.update(self.settled)
         for kept in self.state.values():  # old versions kept plain numbers
             for name in self.initial_scalars:
                 number = self.initial_scalar(name, {})
@@ -161,6 +166,11 @@ def decoupled(options: Options) -> Numbers:
     """Weight decay as a factor of the parameter instead of a term of the gradient."""
     decay = options["weight_decay"]
     return {"decay": None, "shrink": None if _is_zero(decay) else 1 - options["lr"] * decay}
+
+
+def filled(p: Any, number: float) -> Any:
+    """State of a parameter's shape that begins with a number, in both parts of a complex one."""
+    return ops.full_like(p.detach(), complex(number, number) if p.is_complex() else number)
 
 
 class _Update:

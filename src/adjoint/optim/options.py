@@ -30,9 +30,7 @@ _LEAST = {  # numbers that have a least value
 
 def given(variables: Options) -> Options:
     """The options among the variables of a constructor."""
-    options = variables.copy()
-    del options["self"], options["params"], options["__class__"]
-    return options
+    return {k: v for k, v in variables.items() if k not in ("self", "params", "__class__")}
 
 
 def check(what: str, options: Options, unchecked: Sequence[str], checks: Checks) -> None:

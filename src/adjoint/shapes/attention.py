@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from adjoint.checks import attention as geometry
 from adjoint.core.shapes import Spec
 
 
-def attention(
-    query: Spec,
-    key: Spec,
-    value: Spec,
-    bias: Spec | None,
-    starts: Spec | None,
-    ends: Spec | None,
-    coins: Spec | None,
-    dropout_p: float,
-    scale: float,
-) -> tuple[Spec, Spec]:
+def attention(query: Spec, *arguments: Any) -> tuple[Spec, Spec]:
     """One value for each query, and one number, at least in float32."""
-    sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
+    *operands, _dropout_p, _scale = arguments
+    sizes = geometry.sizes(query, *operands)
     wide = query.dtype.wide
     each = (*sizes.batch, sizes.queries)
     return Spec((*each, sizes.features), query.dtype), Spec(each, wide)

@@ -97,19 +97,6 @@ def triu_indices(row: int, col: int, offset: int, dtype: DType | None, *_: Any) 
     return Spec((2, row * col - below), result)
 
 
-def window(window_length: int, dtype: DType | None, *_: Any) -> Spec:
-    return creation.window_spec("window", window_length, dtype)
-
-
-def window_periodic(window_length: int, periodic: bool, dtype: DType | None, *_: Any) -> Spec:
-    return creation.window_spec("window", window_length, dtype)
-
-
-def window_one(window_length: int, periodic: bool, a: float, dtype: DType | None, *_: Any) -> Spec:
-    return creation.window_spec("window", window_length, dtype)
-
-
-def window_two(
-    window_length: int, periodic: bool, a: float, b: float, dtype: DType | None, *_: Any
-) -> Spec:
+def window(window_length: int, *parameters: Any) -> Spec:
+    *_, dtype, _layout, _device, _pin_memory = parameters
     return creation.window_spec("window", window_length, dtype)

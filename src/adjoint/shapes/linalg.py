@@ -201,10 +201,6 @@ def cdist(x1: Spec, x2: Spec, *_: Any) -> Spec:
     return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
 
 
-def _batches(*matrices: Spec) -> tuple[int, ...]:
-    return broadcast("distances: batches", *[m.shape[:-2] for m in matrices])
-
-
 def cross(self: Spec, other: Spec, dim: int) -> Spec:
     """The common shape of both, broadcast."""
     cross_axis(self.shape, other.shape, dim)

@@ -41,40 +41,11 @@ def max_pool2d_backward(grad_output: Spec, self: Spec, *geometry: Any) -> Spec:
     return Spec(self.shape, grad_output.dtype)
 
 
-def _backward(what: str, dims: int, grad_output: Spec, self: Spec, *rest: Any) -> Spec:
-    *geometry, indices = rest
-    shape = _pooled(what, dims, self, *geometry)
-    rules.check_like(what, "grad_output", grad_output.shape, shape)
-    rules.check_like(what, "indices", indices.shape, shape)
-    rules.check_index(what, indices.dtype)
-    return Spec(self.shape, grad_output.dtype)
-
-
-def _unpooled(what: str, dims: int, self: Spec, indices: Spec, output_size: Shape) -> Spec:
-    shape = rules.unpooled(what, self.shape, dims, output_size)
-    rules.check_index(what, indices.dtype)
-    rules.check_like(what, "indices", indices.shape, self.shape)
-    return Spec(shape, self.dtype)
-
-
 # --- averages ------------------------------------------------------------------------------------
 
 
-def _averaged(
-    what: str,
-    dims: int,
-    self: Spec,
-    kernel_size: Shape,
-    stride: Shape,
-    padding: Shape,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> Shape:
-    rules.check_divisor(what, divisor_override)
-    found = rules.windows(what, self.shape, dims, kernel_size, stride, padding, (1,), ceil_mode)
-    rules.check_averaged(what, self.dtype)
-    return rules.pooled(self.shape, found)
+def _averaged(what: str, dims: int, self: Spec, *options: Any) -> Shape:
+    return rules.pooled(self.shape, rules.averaged(what, self.shape, self.dtype, dims, *options))
 
 
 def avg_pool2d(self: Spec, *options: Any) -> Spec:
@@ -96,13 +67,6 @@ def avg_pool2d_backward(*arguments: Any) -> Spec:
 def avg_pool3d_backward(*arguments: Any) -> Spec:
     """As the input."""
     return _averaged_backward("avg_pool3d_backward", 3, *arguments)
-
-
-def _adaptive(what: str, dims: int, self: Spec, output_size: Shape) -> Spec:
-    shape = rules.adapted(what, self.shape, dims, output_size)
-    rules.check_places(what, self.shape, dims, channels=False)
-    rules.check_numbers(what, self.dtype, integers=False)
-    return Spec(shape, self.dtype)
 
 
 def _adaptive_backward(what: str, dims: int, grad_output: Spec, self: Spec) -> Spec:
@@ -134,10 +98,3 @@ def adaptive_max_pool2d(self: Spec, output_size: Shape) -> tuple[Spec, Spec]:
 def adaptive_max_pool3d(self: Spec, output_size: Shape) -> tuple[Spec, Spec]:
     """An element and an index for each window."""
     return _adaptive_max("adaptive_max_pool3d", 3, self, output_size)
-
-
-def _adaptive_max_backward(what: str, dims: int, grad: Spec, self: Spec, indices: Spec) -> Spec:
-    rules.check_adapted(what, grad.shape, self.shape, dims)
-    rules.check_like(what, "indices", indices.shape, grad.shape)
-    rules.check_index(what, indices.dtype)
-    return Spec(self.shape, grad.dtype)

@@ -7,89 +7,45 @@ from typing import Any
 
 from adjoint.checks import creation
 from adjoint.core import dtypes
-from adjoint.core.dtypes import DEFAULT, DType
+from adjoint.core.dtypes import DEFAULT
 from adjoint.core.shapes import Spec
 
 
-def same(self: Spec, *_: Any) -> Spec:
-    return self
-
-
-def sized(size: Sequence[int], dtype: DType | None, *_: Any) -> Spec:
+def sized(size: Sequence[int], *options: Any) -> Spec:
+    """A tensor of a size; after it come a generator, if there is one, and the options."""
+    *_, dtype, _layout, _device, _pin_memory = options
     result = creation.chosen(dtype, DEFAULT.dtype)
     creation.require_float("size", result, complex_too=True)
     return Spec(creation.checked_size("size", size, result), result)
 
 
-def sized_generator(size: Sequence[int], generator: Any, dtype: DType | None, *_: Any) -> Spec:
-    return sized(size, dtype)
-
-
-def like(self: Spec, dtype: DType | None, *_: Any) -> Spec:
+def like(self: Spec, *options: Any) -> Spec:
+    """A tensor like another; after it come bounds and a generator, as far as there are any, and the
+    options.
+    """
+    *_, dtype, _layout, _device, _pin_memory, _memory_format = options
     return Spec(self.shape, creation.chosen(dtype, self.dtype))
 
 
-def like_generator(self: Spec, generator: Any, dtype: DType | None, *_: Any) -> Spec:
-    return like(self, dtype)
+def randint(high: int, size: Sequence[int], *options: Any) -> Spec:
+    return randint_low(0, high, size, *options)
 
 
-def _whole(what: str, low: int, high: int, size: Sequence[int], dtype: Any) -> Spec:
+def randint_low(low: int, high: int, size: Sequence[int], *options: Any) -> Spec:
+    *_, dtype, _layout, _device, _pin_memory = options
     result = creation.chosen(dtype, dtypes.int64)
-    creation.check_random_bounds(what, low, high, result)
-    return Spec(creation.checked_size(what, size, result), result)
+    creation.check_random_bounds("randint", low, high, result)
+    return Spec(creation.checked_size("randint", size, result), result)
 
 
-def randint(high: int, size: Sequence[int], dtype: Any, *_: Any) -> Spec:
-    return _whole("randint", 0, high, size, dtype)
-
-
-def randint_generator(high: int, size: Sequence[int], generator: Any, dtype: Any, *_: Any) -> Spec:
-    return _whole("randint", 0, high, size, dtype)
-
-
-def randint_low(low: int, high: int, size: Sequence[int], dtype: Any, *_: Any) -> Spec:
-    return _whole("randint", low, high, size, dtype)
-
-
-def randint_low_generator(
-    low: int, high: int, size: Sequence[int], generator: Any, dtype: Any, *_: Any
-) -> Spec:
-    return _whole("randint", low, high, size, dtype)
-
-
-def randint_like(self: Spec, high: Any, dtype: DType | None, *_: Any) -> Spec:
-    return like(self, dtype)
-
-
-def randint_like_generator(
-    self: Spec, high: Any, generator: Any, dtype: DType | None, *_: Any
-) -> Spec:
-    return like(self, dtype)
-
-
-def randint_like_low(self: Spec, low: int, high: int, dtype: DType | None, *_: Any) -> Spec:
-    return like(self, dtype)
-
-
-def randint_like_low_generator(
-    self: Spec, low: int, high: int, generator: Any, dtype: DType | None, *_: Any
-) -> Spec:
-    return like(self, dtype)
-
-
-def randperm(n: int, dtype: Any, *_: Any) -> Spec:
+def randperm(n: int, *options: Any) -> Spec:
+    *_, dtype, _layout, _device, _pin_memory = options
     result = creation.chosen(dtype, dtypes.int64)
     return Spec(creation.checked_size("randperm", (n,), result), result)
 
 
-def randperm_generator(n: int, generator: Any, dtype: Any, *_: Any) -> Spec:
-    return randperm(n, dtype)
-
-
-def normal_float_float(
-    mean: float, std: float, size: Sequence[int], generator: Any, dtype: DType | None, *_: Any
-) -> Spec:
-    return sized(size, dtype)
+def normal_float_float(mean: float, std: float, size: Sequence[int], *options: Any) -> Spec:
+    return sized(size, *options)
 
 
 def normal_of(mean: Any, std: Any, generator: Any) -> Spec:

@@ -21,8 +21,9 @@ from typing import Any
 
 from adjoint.core.importing import imported
 from adjoint.core.records import structure
+from adjoint.doors import classes
 from adjoint.doors.numpy.ufuncs import Ufunc
-from adjoint.nn.modules.made import class_definition
+from adjoint.doors.rows import DoorRow
 from adjoint.ops.operator import Operator, Packet, exists, packet
 from adjoint.ops.signatures import MAY_BE_LEFT_OUT, Annotation
 from adjoint.stubs import operators
@@ -66,7 +67,7 @@ class Text:
         elif indent:  # all by *args
             node.args.args.insert(0, ast.arg("self"))
         for used in _names_in_annotations(node):
-            for line in _import_of(used, function):
+            for line in _import_of(used, sys.modules[function.__module__]):
                 self.imports.setdefault(used, line)
         self.lines += definition(node, indent)
 
@@ -90,7 +91,7 @@ class Text:
             return "Any"
         if isinstance(annotation, str):
             for name in set(re.findall(r"\w+", annotation)) - vars(builtins).keys():
-                for line in _import_of(name, function):
+                for line in _import_of(name, sys.modules[function.__module__]):
                     self.imports.setdefault(name, line)
             return operators.qualified(annotation)
         text = inspect.formatannotation(annotation)  # "list[adjoint.tensor.tensor.Tensor]"
@@ -251,8 +252,8 @@ class _Writer:
             made.lines.append(f"{name} = {value.__qualname__}")  # Tensor.is_complex
         elif isinstance(value, (FunctionType, MethodType)) and _is_ours(value):
             made.add_function(name, value)
-        elif isinstance(value, type) and (node := class_definition(value)) is not None:
-            self._made_class(value, node)
+        elif isinstance(value, type) and (row := classes.table_of(value)) is not None:
+            self._made_class(value, *row)
         elif callable(value) and not isinstance(value, type) and not _is_ours(value):
             made.imports["Any"] = "from typing import Any"
             made.imports["Callable"] = "from collections.abc import Callable"
@@ -260,19 +261,21 @@ class _Writer:
         else:
             made.lines.append(f"{name}: {self._type_of(value)}")
 
-    def _made_class(self, value: type, node: ast.ClassDef) -> None:
-        """Add a class that was made from a row of a table, after its base."""
-        (base,) = value.__bases__
-        if base.__module__ != value.__module__:
-            self.made.imports[base.__name__] = _from(base.__module__, base.__name__, base.__name__)
-        elif base.__name__ not in self.bound:
-            self._value(base.__name__, base)
-        for method in (n for n in node.body if isinstance(n, ast.FunctionDef)):
-            for used in _names_in_annotations(method):
-                for line in _import_of(used, getattr(value, method.name)):
-                    here = f"from {self.module.__name__} import"  # an alias, a word of all files
-                    line = line.replace(here, f"from {class_definition.__module__} import")
-                    self.made.imports.setdefault(used, line)
+    def _made_class(self, value: type, table: classes.Classes, row: DoorRow) -> None:
+        """Add a class that was made from a row of a table, after its bases."""
+        for base in value.__bases__:
+            if base.__module__ != value.__module__:
+                self.made.imports[base.__name__] = _from(
+                    base.__module__, base.__name__, base.__name__
+                )
+            elif base.__name__ not in self.bound:
+                self._value(base.__name__, base)
+        node = table.definition(row, vars(self.module))
+        for used in _names_in_annotations(node):
+            for line in _import_of(used, self.module):
+                here = f"from {self.module.__name__} import"  # an alias, a word of all files
+                line = line.replace(here, f"from {table.module} import")
+                self.made.imports.setdefault(used, line)
         self.made.lines += [*definition(node), ""]
 
     def _type_of(self, value: Any) -> str:
@@ -423,20 +426,23 @@ def _leaves(target: ast.expr) -> list[ast.expr]:
     return target.elts if isinstance(target, ast.Tuple) else [target]
 
 
-def _names_in_annotations(node: ast.FunctionDef) -> set[str]:
-    found = [a.annotation for a in ast.walk(node.args) if isinstance(a, ast.arg)]
+def _names_in_annotations(node: ast.FunctionDef | ast.ClassDef) -> set[str]:
+    """The names that a function, or a class of functions, needs where it has no bodies."""
+    found = [a.annotation for a in ast.walk(node) if isinstance(a, (ast.arg, ast.AnnAssign))]
+    for function in (n for n in ast.walk(node) if isinstance(n, ast.FunctionDef)):
+        found += [function.returns, *function.decorator_list]
     return {
         n.id
-        for a in (*found, node.returns, *node.decorator_list)
+        for a in found
         if a is not None
         for n in ast.walk(a)
         if isinstance(n, ast.Name) and not hasattr(builtins, n.id)
     }
 
 
-def _import_of(name: str, user: FunctionType) -> Iterator[str]:
-    """The import of a name that a function's annotations use."""
-    value = user.__globals__.get(name)
+def _import_of(name: str, user: ModuleType) -> Iterator[str]:
+    """The import of a name that annotations in a module use."""
+    value = vars(user).get(name)
     if isinstance(value, ModuleType):
         yield f"import {value.__name__} as {name}"
     elif name == "Any":
@@ -444,4 +450,4 @@ def _import_of(name: str, user: FunctionType) -> Iterator[str]:
     elif place := place_of(value):
         yield _from(*place, name)
     elif value is not None:
-        yield f"from {user.__module__} import {name}"
+        yield f"from {user.__name__} import {name}"

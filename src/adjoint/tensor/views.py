@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks import shape as layout
-from adjoint.core import dtypes
 from adjoint.core.errors import InplaceError
 from adjoint.core.state import current
 from adjoint.ops.kinks import is_limit
@@ -306,9 +305,13 @@ def _without(path: tuple[Step, ...], grad: Any, order: tuple[int, ...]) -> Any:
     if not is_limit(grad):
         replay(path, grad).zero_()
         return grad
-    inside = _in_order(packet("zeros")(tuple(grad.shape), dtype=dtypes.bool_), order)
-    replay(path, inside).fill_(True)
-    return grad.masked_fill(inside, 0)
+    inside = _in_order(packet("zeros")(tuple(grad.shape), dtype=grad.dtype), order)
+    written = replay(path, inside)  # of a complex base perhaps the real parts alone
+    written.fill_(1 + 1j if written.is_complex() else 1)
+    if not grad.is_complex():
+        return grad.masked_fill(inside != 0, 0)
+    parts = ((grad.real, inside.real), (grad.imag, inside.imag))
+    return packet("complex")(*(part.masked_fill(here != 0, 0) for part, here in parts))
 
 
 def _in_order(grad: Any, order: tuple[int, ...]) -> Any:

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from adjoint import ops
-from adjoint.checks.linalg import check_points, cross_axis
+from adjoint.checks.linalg import check_point_dtypes, check_points, cross_axis
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.ops import runtime
@@ -99,6 +99,7 @@ def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor
 
 def euclidean_dist_backward(factor: Tensor, x1: Tensor, x2: Tensor, cdist: Tensor) -> Tensor:
     """x̄[i] = Σⱼ W[i,j] (x[i] - y[j]),  W = F/D, as products of matrices unless points are near."""
+    check_point_dtypes("the gradient of distances", factor.dtype, x1.dtype, x2.dtype, cdist.dtype)
     if not x1.shape[-2] or not x2.shape[-2]:
         return ops.zeros_like(x1)
     x, y, size = _counted_from_the_middle(x1, x2)
@@ -111,6 +112,9 @@ def euclidean_dist_backward(factor: Tensor, x1: Tensor, x2: Tensor, cdist: Tenso
 
 def euclidean_dist_along(tangent: Tensor, x1: Tensor, x2: Tensor, cdist: Tensor) -> Tensor:
     """⟨T[i], x[i] - y[j]⟩/D[i,j], as products of matrices unless points are near."""
+    check_point_dtypes(
+        "the derivative of distances", tangent.dtype, x1.dtype, x2.dtype, cdist.dtype
+    )
     if not x1.shape[-2] or not x2.shape[-2]:
         return tangent.matmul(x2.mT)
     x, y, size = _counted_from_the_middle(x1, x2)

@@ -29,11 +29,6 @@ def t(self: Tensor) -> Tensor:
     return transpose(self, 0, 1) if self.ndim == 2 else self
 
 
-def adjoint_matrix(self: Tensor) -> Tensor:
-    """Each matrix transposed."""
-    return transpose(self, -2, -1)
-
-
 def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two dimensions exchanged: compressed rows become compressed columns."""
     one, other = (wrap_dim("transpose", d, self.ndim) for d in (dim0, dim1))

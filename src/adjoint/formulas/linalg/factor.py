@@ -96,9 +96,10 @@ def lu_factor_vjp(grad: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
 
 
 def lu_vjp(grad_l: Any, grad_u: Any, P: Tensor, L: Tensor, U: Tensor) -> Any:
-    """A = P L U:  Ā = P L⁻ᴴ (tril(Lᴴ L̄, -1) + triu(Ū Uᴴ)) U⁻ᴴ for square A.
+    """A = P L U:  Ā = P L⁻ᴴ (Ū + tril(Lᴴ L̄ - Ū Uᴴ, -1) U⁻ᴴ) for square A.
 
-    Tall, L = [L₁; L₂]:  Ā₂ = L̄₂ U⁻ᴴ and Ū Uᴴ loses L₂ᴴ L̄₂.
+    Ū is upper triangular. Nothing is divided by the last pivot, which tells how singular A is.
+    Tall, L = [L₁; L₂]:  Ā₂ = L̄₂ U⁻ᴴ and tril(…) loses triu(L₂ᴴ L̄₂).
     Wide, U = [U₁ U₂]:  Ā₂ = L⁻ᴴ Ū₂ and Lᴴ L̄ loses Ū₂ U₂ᴴ.
     """
     if grad_l is None and grad_u is None:
@@ -107,14 +108,15 @@ def lu_vjp(grad_l: Any, grad_u: Any, P: Tensor, L: Tensor, U: Tensor) -> Any:
     grad_l = ops.zeros_like(L) if grad_l is None else grad_l
     grad_u = ops.zeros_like(U) if grad_u is None else grad_u
     L1, U1 = L.narrow(-2, 0, k), U.narrow(-1, 0, k)
-    below = L1.mH.matmul(grad_l.narrow(-2, 0, k))
-    above = grad_u.narrow(-1, 0, k).matmul(U1.mH)
+    above = grad_u.narrow(-1, 0, k)
+    below = L1.mH.matmul(grad_l.narrow(-2, 0, k)) - above.matmul(U1.mH)
     rest_l, rest_u = grad_l.narrow(-2, k, m - k), grad_u.narrow(-1, k, n - k)
-    if m > k:
-        above = above - L.narrow(-2, k, m - k).mH.matmul(rest_l)
     if n > k:
         below = below - rest_u.matmul(U.narrow(-1, k, n - k).mH)
-    inner = _solve_right(U1, below.tril(-1) + above.triu())
+    below = below.tril(-1)
+    if m > k:
+        below = below - L.narrow(-2, k, m - k).mH.matmul(rest_l).triu()
+    inner = above + _solve_right(U1, below)
     result = ops.linalg_solve_triangular(L1.mH, inner, upper=True, unitriangular=True)
     if m > k:
         result = ops.cat([result, _solve_right(U1, rest_l)], -2)

@@ -28,10 +28,11 @@ def _turned(values: Tensor, slopes: Any, inner: Any, zeros: int, *, loose: bool)
         core = _shared(slopes, values, zeros, loose=loose).diag_embed()
     if inner is None:
         return core
-    skew = 0.5 * (inner - inner.mH)
     if not loose:
         values = _distinct(values, order_ahead() + 1, zeros)
-        skew = ops._linalg_require_split_gauge(skew, skew, values)
+        # compared with X: where its skew part is rounding, what it was computed from is not
+        inner = ops._linalg_require_split_gauge(inner, 0.5 * (inner - inner.mH), values)
+    skew = 0.5 * (inner - inner.mH)
     turned = skew * ops._linalg_inverse_gaps(values)
     return turned if core is None else core + turned
 

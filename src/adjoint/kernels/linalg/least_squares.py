@@ -9,7 +9,13 @@ import numpy as np
 
 from adjoint.c_kernels import distance as native
 from adjoint.c_kernels.element_loops import Loops
-from adjoint.checks.linalg import batch_shape, check_points, check_same_dtype, cross_axis
+from adjoint.checks.linalg import (
+    batch_shape,
+    check_point_dtypes,
+    check_points,
+    check_same_dtype,
+    cross_axis,
+)
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.lazy import Lazy
@@ -18,7 +24,6 @@ from adjoint.core.shapes import broadcast
 from adjoint.kernels.halves import widen
 from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
-from adjoint.kernels.reduction.common import require_inexact
 from adjoint.kernels.reduction.norms import quotient, vector_norm
 
 distance = Lazy("scipy.spatial.distance")
@@ -124,8 +129,7 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
 
 def euclidean_dist_backward(factor: Array, x1: Array, x2: Array, cdist: Array) -> Array:
     """Σⱼ F[i,j] (x[i] - y[j])/D[i,j], and 0 where points coincide."""
-    require_inexact("the gradient of distances", x1)
-    cloud = _Cloud(factor, x1, x2, cdist)
+    cloud = _Cloud("the gradient of distances", factor, x1, x2, cdist)
     result = np.zeros((*cloud.batch, *x1.shape[-2:]), x1.dtype)
     if not x1.size or not x2.size:
         return result
@@ -140,8 +144,7 @@ def euclidean_dist_backward(factor: Array, x1: Array, x2: Array, cdist: Array) -
 
 def euclidean_dist_along(tangent: Array, x1: Array, x2: Array, cdist: Array) -> Array:
     """⟨T[i], x[i] - y[j]⟩/D[i,j], and 0 where points coincide."""
-    require_inexact("the derivative of distances", x1)
-    cloud = _Cloud(tangent, x1, x2, cdist)
+    cloud = _Cloud("the derivative of distances", tangent, x1, x2, cdist)
     result = np.zeros(cloud.shape, x1.dtype)
     if not x1.size or not x2.size:
         return result
@@ -165,8 +168,9 @@ class _Cloud:
     their largest coordinate. Pairs that are much nearer than that are looked at one by one.
     """
 
-    def __init__(self, first: Array, x1: Array, x2: Array, cdist: Array) -> None:
+    def __init__(self, what: str, first: Array, x1: Array, x2: Array, cdist: Array) -> None:
         given = (first, x1, x2, cdist)
+        check_point_dtypes(what, *(dtypes.of(a.dtype) for a in given))
         self.batch = np.broadcast_shapes(*[a.shape[:-2] for a in given])
         self.shape = (*self.batch, *cdist.shape[-2:])
         self.points, self.distances = (x1, x2), cdist
@@ -281,8 +285,7 @@ def _quick_distances(a: Array, b: Array, p: float) -> Array:
 
 def check_distance(what: str, x1: Array, x2: Array, p: float) -> None:
     """Raise unless the operands hold points of one space and p is a norm's."""
-    if dtypes.of(x1.dtype) not in (dtypes.float32, dtypes.float64) or x1.dtype != x2.dtype:
-        raise ValueRangeError(f"{what}: needs float32 or float64, got {x1.dtype} and {x2.dtype}.")
+    check_point_dtypes(what, dtypes.of(x1.dtype), dtypes.of(x2.dtype))
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
         raise ShapeError(
             f"{what}: needs matrices with equally many columns, got {x1.shape} and {x2.shape}."

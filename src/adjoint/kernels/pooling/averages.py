@@ -83,21 +83,11 @@ def _divisor(windows: tuple[Window, ...], with_padding: bool, override: int | No
 
 
 def _geometry(
-    what: str,
-    dims: int,
-    self: Array,
-    kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
+    what: str, dims: int, self: Array, *options: Any
 ) -> tuple[Ints, list[PoolingWindows], Any]:
     """The shape of the result, the windows, and the divisors of their sums."""
-    rules.check_divisor(what, divisor_override)
-    rules.check_averaged(what, dtypes.of(self.dtype))
-    geometry = (kernel_size, stride, padding, (1,), ceil_mode)
-    found = rules.windows(what, self.shape, dims, *geometry)
+    found = rules.averaged(what, self.shape, dtypes.of(self.dtype), dims, *options)
+    *_, count_include_pad, divisor_override = options
     divisor = _divisor(found, count_include_pad, divisor_override)
     return rules.pooled(self.shape, found), [regular(w) for w in found], divisor
 

@@ -111,29 +111,20 @@ def _with_indices(what: str, dims: int, array: Array, *geometry: Any) -> tuple[A
     return narrowed(values, array.dtype), places
 
 
-def max_pool2d(
-    self: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
-) -> Array:
+def max_pool2d(self: Array, *geometry: Any) -> Array:
     """The largest element of each window of planes."""
-    geometry = (kernel_size, stride, padding, dilation, ceil_mode)
     found = rules.windows("max_pool2d", self.shape, 2, *geometry)
     rules.check_numbers("max_pool2d", dtypes.of(self.dtype), integers=True)
     return narrowed(_maxima(widen(self), [regular(w) for w in found])[-1], self.dtype)
 
 
-def max_pool2d_with_indices(
-    self: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
-) -> tuple[Array, Array]:
+def max_pool2d_with_indices(self: Array, *geometry: Any) -> tuple[Array, Array]:
     """The largest element of each window of planes, and its index in the plane."""
-    geometry = (kernel_size, stride, padding, dilation, ceil_mode)
     return _with_indices("max_pool2d", 2, self, *geometry)
 
 
-def max_pool3d_with_indices(
-    self: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
-) -> tuple[Array, Array]:
+def max_pool3d_with_indices(self: Array, *geometry: Any) -> tuple[Array, Array]:
     """The largest element of each window of volumes, and its index in the volume."""
-    geometry = (kernel_size, stride, padding, dilation, ceil_mode)
     return _with_indices("max_pool3d", 3, self, *geometry)
 
 
@@ -201,25 +192,15 @@ def _added(what: str, grad: Array, like: Array, indices: Array, dims: int) -> Ar
     return narrowed(result, grad.dtype)
 
 
-def max_pool2d_backward(
-    grad_output: Array,
-    self: Array,
-    kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    ceil_mode: bool,
-) -> Array:
+def max_pool2d_backward(grad_output: Array, self: Array, *geometry: Any) -> Array:
     """The gradient of each window at the place of its largest element, which is found again."""
-    geometry = (kernel_size, stride, padding, dilation, ceil_mode)
     values, indices = _with_indices("max_pool2d_backward", 2, self, *geometry)
     rules.check_like("max_pool2d_backward", "grad_output", grad_output.shape, values.shape)
     return _added("max_pool2d_backward", grad_output, self, indices, 2)
 
 
-def _backward(
-    what: str, dims: int, grad: Array, self: Array, indices: Array, *geometry: Any
-) -> Array:
+def _backward(what: str, dims: int, grad: Array, self: Array, *rest: Any) -> Array:
+    *geometry, indices = rest
     shape = rules.pooled(self.shape, rules.windows(what, self.shape, dims, *geometry))
     rules.check_like(what, "grad_output", grad.shape, shape)
     rules.check_like(what, "indices", indices.shape, shape)
@@ -227,36 +208,14 @@ def _backward(
     return _added(what, grad, self, indices, dims)
 
 
-def max_pool2d_with_indices_backward(
-    grad_output: Array,
-    self: Array,
-    kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    ceil_mode: bool,
-    indices: Array,
-) -> Array:
+def max_pool2d_with_indices_backward(grad_output: Array, self: Array, *rest: Any) -> Array:
     """The gradient of each window at the index in its plane."""
-    geometry = (kernel_size, stride, padding, dilation, ceil_mode)
-    name = "max_pool2d_with_indices_backward"
-    return _backward(name, 2, grad_output, self, indices, *geometry)
+    return _backward("max_pool2d_with_indices_backward", 2, grad_output, self, *rest)
 
 
-def max_pool3d_with_indices_backward(
-    grad_output: Array,
-    self: Array,
-    kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    ceil_mode: bool,
-    indices: Array,
-) -> Array:
+def max_pool3d_with_indices_backward(grad_output: Array, self: Array, *rest: Any) -> Array:
     """The gradient of each window at the index in its volume."""
-    geometry = (kernel_size, stride, padding, dilation, ceil_mode)
-    name = "max_pool3d_with_indices_backward"
-    return _backward(name, 3, grad_output, self, indices, *geometry)
+    return _backward("max_pool3d_with_indices_backward", 3, grad_output, self, *rest)
 
 
 def _adaptive_backward(what: str, dims: int, grad: Array, self: Array, indices: Array) -> Array:

@@ -17,9 +17,9 @@ from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRan
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.indexing.scatter import gather_backward
-from adjoint.kernels.reduction.common import Array, Dims, narrowed, unreduce, widened
+from adjoint.kernels.reduction.common import Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, reduce
-from adjoint.kernels.reduction.sums import sum_dims
+from adjoint.kernels.reduction.sums import sum_dims, unreduce
 
 
 def _extremum(what: str, ufunc: np.ufunc, self: Array, dim: Dims, keepdim: bool) -> Array:

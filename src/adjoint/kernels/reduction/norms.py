@@ -20,11 +20,10 @@ from adjoint.kernels.reduction.common import (
     Dims,
     narrowed,
     require_inexact,
-    unreduce,
     widened,
 )
 from adjoint.kernels.reduction.large import powers, reduce, total
-from adjoint.kernels.reduction.sums import mean_dims
+from adjoint.kernels.reduction.sums import mean_dims, unreduce
 
 _AWAY = "({x} - {y})"
 _LEFT_OUT = f"(({{x}} - ({_AWAY} - ({_AWAY} - {{x}}))) - ({{y}} + ({_AWAY} - {{x}})))"

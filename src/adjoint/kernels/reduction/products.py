@@ -85,7 +85,7 @@ def running_product(x: Array, axis: int) -> Array:
     return scaled(*running(x, axis))
 
 
-def other_factors(x: Array) -> Array:
+def products_of_others(x: Array) -> Array:
     """∏_{j≠i} x[j] along the first axis."""
     before, after = running(x[:-1], 0), running(x[:0:-1], 0)
     one, zero = np.ones_like(x[:1]), np.zeros(x[:1].shape, np.int64)

@@ -1,4 +1,4 @@
-"""Sums, means and products over dimensions.
+"""Sums, means and products over dimensions, and the transpose of a sum.
 
 A kernel first tries the one NumPy call that does the work on float32, float64 and complex arrays,
 and goes the long way only when that call refuses or the dtype needs care: integers accumulate
@@ -8,6 +8,7 @@ in int64, float16 and bfloat16 in float32 (rounded once, at the end).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast, parts_for
-from adjoint.core.shapes import wrap_dims
+from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.kernels.reduction import products
 from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, at_once, reduce, total, whole_total
@@ -147,7 +148,7 @@ def other_factors(self: Array, dim: int | None) -> Array:
         np.multiply.accumulate(x[:0:-1], axis=0, out=after[-2::-1])
     before *= after
     if x.dtype.char in NATIVE and len(x) > 2 and products.may_be_lost(before, x, (0,)):
-        before = products.other_factors(x)
+        before = products.products_of_others(x)
     result = (
         before.reshape(self.shape) if dim is None or self.ndim == 0 else before.swapaxes(dim, 0)
     )
@@ -167,7 +168,7 @@ def _other_factors(x: Array, axis: int) -> Array | None:
     result[last] = before[first]
     result[first] *= after[last]
     if products.may_be_lost(result, x, (axis,)):
-        return np.moveaxis(products.other_factors(np.moveaxis(x, axis, 0)), 0, axis)
+        return np.moveaxis(products.products_of_others(np.moveaxis(x, axis, 0)), 0, axis)
     return result
 
 
@@ -180,3 +181,37 @@ def prod_dim(self: Array, dim: int, keepdim: bool, dtype: DType | None) -> Array
             return products.product(self, axes, keepdim)
         return found
     return _accumulate("prod", np.multiply, self, (dim,), keepdim, dtype)
+
+
+def unreduce(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> Array:
+    """View what is left after reducing `shape` over `dim` as an array of that shape again.
+
+    The transpose of a sum: reduced dimensions are put back and repeated. The view is made from
+    strides directly where the memory allows it: `np.broadcast_to` costs ten times as much.
+    """
+    if not grad.flags.c_contiguous or not grad.size:
+        return _unreduce_strided(grad, dim, shape, keepdim)
+    strides = _spread(grad.shape, grad.strides, dim, shape, keepdim)
+    view: Array = np.ndarray(shape, grad.dtype, grad, 0, strides)
+    view.flags.writeable = False  # several elements share one place
+    return view
+
+
+@lru_cache(maxsize=1024)
+def _spread(kept: Shape, steps: Shape, dim: Dims, shape: Shape, keepdim: bool) -> Shape:
+    """The steps of an array, 0 along the dimensions that it is repeated along."""
+    if len(kept) == len(shape) or keepdim:
+        return tuple(0 if n == 1 else step for n, step in zip(kept, steps, strict=True))
+    if not dim or not kept:
+        return (0,) * len(shape)
+    gone = {d % len(shape) for d in dim}
+    left = iter(steps)
+    return tuple(0 if i in gone else next(left) for i in range(len(shape)))
+
+
+def _unreduce_strided(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> Array:
+    """`unreduce` of an array with gaps, or without elements; NumPy checks that the sizes fit."""
+    if grad.ndim < len(shape) and not keepdim:
+        gone = {d % len(shape) for d in dim or range(len(shape))}
+        grad = grad.reshape(tuple(1 if i in gone else n for i, n in enumerate(shape)))
+    return np.broadcast_to(grad, shape)

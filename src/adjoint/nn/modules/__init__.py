@@ -37,39 +37,29 @@ from adjoint.nn.modules import (
     utils,
 )
 from adjoint.nn.modules.adaptive import *  # noqa: F403
-from adjoint.nn.modules.batchnorm import *  # noqa: F403
 from adjoint.nn.modules.containers import *  # noqa: F403
-from adjoint.nn.modules.conv import *  # noqa: F403
-from adjoint.nn.modules.instancenorm import *  # noqa: F403
 from adjoint.nn.modules.lazy import *  # noqa: F403
 from adjoint.nn.modules.linear import *  # noqa: F403
 from adjoint.nn.modules.module import Module
-from adjoint.nn.modules.normalization import *  # noqa: F403
 from adjoint.nn.modules.parallel import *  # noqa: F403
-from adjoint.nn.modules.rnn import *  # noqa: F403
 from adjoint.nn.modules.sparse import *  # noqa: F403
 from adjoint.nn.modules.transformer import *  # noqa: F403
 from adjoint.nn.modules.utils import factory_kwargs
 
 __all__ = ["Module", "factory_kwargs"]
 __all__ += adaptive.__all__
-__all__ += batchnorm.__all__
 __all__ += containers.__all__
 container = containers  # PyTorch's name
-__all__ += conv.__all__
-__all__ += instancenorm.__all__
 __all__ += lazy.__all__
 __all__ += linear.__all__
-__all__ += normalization.__all__
 __all__ += parallel.__all__
-__all__ += rnn.__all__
 __all__ += sparse.__all__
 __all__ += transformer.__all__
 _MADE = {  # classes that are made when they are asked for
     name: file
     for file in (
-        *(activation, channelshuffle, distance, dropout, flatten, fold, loss, padding),
-        *(pixelshuffle, pooling, upsampling),
+        *(activation, batchnorm, channelshuffle, conv, distance, dropout, flatten, fold),
+        *(instancenorm, loss, normalization, padding, pixelshuffle, pooling, rnn, upsampling),
     )
     for name in file.__all__
 }

@@ -9,6 +9,7 @@ from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import show
 from adjoint.nn import functional, init
+from adjoint.nn.modules import made
 from adjoint.nn.modules.lazy import LazyModuleMixin
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
@@ -16,10 +17,7 @@ from adjoint.nn.parameter import UninitializedBuffer, UninitializedParameter
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 
-__all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d",
-    "LazyBatchNorm3d", "SyncBatchNorm",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = made.door(globals(), "SyncBatchNorm")
 
 
 class _NormBase(Module):
@@ -142,47 +140,6 @@ class _BatchNorm(_NormBase):
         return result
 
 
-class BatchNorm1d(_BatchNorm):
-    """Each channel of (batch, channels) or (batch, channels, length) with mean 0 and variance 1.
-
-    While training, mean and variance are those of the batch, and running ones approach them by
-    `momentum` (None: they are the means over all batches); in evaluation the running ones are used.
-    Each channel is then multiplied by a weight, plus a bias (`affine`, `bias`).
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.BatchNorm1d(1)
-    >>> layer(ad.tensor([[1.0], [3.0]])).detach()
-    tensor([[-1.0000],
-            [ 1.0000]])
-    >>> layer.running_mean, layer.num_batches_tracked
-    (tensor([0.2000]), tensor(1))
-    """
-
-    ranks = (2, 3)
-
-
-class BatchNorm2d(_BatchNorm):
-    """`BatchNorm1d` of images (batch, channels, height, width).
-
-    >>> import adjoint as ad
-    >>> ad.nn.BatchNorm2d(3)(ad.ones(2, 3, 4, 4)).shape
-    (2, 3, 4, 4)
-    """
-
-    ranks = (4,)
-
-
-class BatchNorm3d(_BatchNorm):
-    """`BatchNorm1d` of volumes (batch, channels, depth, height, width).
-
-    >>> import adjoint as ad
-    >>> ad.nn.BatchNorm3d(3)(ad.ones(2, 3, 2, 4, 4)).shape
-    (2, 3, 2, 4, 4)
-    """
-
-    ranks = (5,)
-
-
 class SyncBatchNorm(_BatchNorm):
     """Batch normalization over all processes of a group: here the process itself is the group.
 
@@ -244,7 +201,7 @@ class SyncBatchNorm(_BatchNorm):
 # --- channels taken from the first input ---------------------------------------------------------
 
 
-class _LazyNormBase(LazyModuleMixin, _NormBase):
+class _LazyNormBase(LazyModuleMixin, _NormBase):  # pyright: ignore[reportUnusedClass] - of rows
     """A normalization that takes num_features from its first input."""
 
     weight: Tensor
@@ -286,40 +243,3 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
                 if each is not None:
                     each.materialize((self.num_features,))
             self.reset_parameters()
-
-
-class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """`BatchNorm1d` that takes num_features from its first input.
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.LazyBatchNorm1d()
-    >>> layer(ad.ones(2, 3)).shape, type(layer).__name__
-    ((2, 3), 'BatchNorm1d')
-    """
-
-    cls_to_become = BatchNorm1d
-    ranks = BatchNorm1d.ranks
-
-
-class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """`BatchNorm2d` that takes num_features from its first input.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LazyBatchNorm2d()(ad.ones(2, 3, 4, 4)).shape
-    (2, 3, 4, 4)
-    """
-
-    cls_to_become = BatchNorm2d
-    ranks = BatchNorm2d.ranks
-
-
-class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """`BatchNorm3d` that takes num_features from its first input.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LazyBatchNorm3d()(ad.ones(2, 3, 2, 4, 4)).shape
-    (2, 3, 2, 4, 4)
-    """
-
-    cls_to_become = BatchNorm3d
-    ranks = BatchNorm3d.ranks

@@ -12,17 +12,14 @@ from typing import Any, ClassVar
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.nn import functional
+from adjoint.nn.modules import made
 from adjoint.nn.modules.lazy import LazyModuleMixin
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import _ntuple, draw_linear, new_parameter, other_than
 from adjoint.nn.parameter import UninitializedParameter
 from adjoint.tensor.tensor import Tensor
 
-__all__ = [
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
-    "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d",
-    "LazyConvTranspose3d",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = made.door(globals())
 
 Sizes = int | Sequence[int]
 
@@ -165,49 +162,6 @@ class _Convolution(_ConvNd):
         return self._conv_forward(input, self.weight, self.bias)
 
 
-class Conv1d(_Convolution):
-    """The convolution of signals (batch, channels, length), or of one without a batch.
-
-    `padding` is a number, 'valid' (none) or 'same' (as many outputs as inputs); `padding_mode` is
-    'zeros', 'reflect', 'replicate' or 'circular'.
-
-    >>> import adjoint as ad
-    >>> ad.nn.Conv1d(3, 8, 5, padding=2)(ad.ones(2, 3, 10)).shape
-    (2, 8, 10)
-    """
-
-    dims = 1
-
-
-class Conv2d(_Convolution):
-    """The convolution of images (batch, channels, height, width), or of one without a batch.
-
-    Arguments are those of `Conv1d`; sizes may be one number, or one for each dimension.
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.Conv2d(3, 8, (3, 5), stride=2, padding=1)
-    >>> layer
-    Conv2d(3, 8, kernel_size=(3, 5), stride=(2, 2), padding=(1, 1))
-    >>> layer(ad.ones(2, 3, 8, 9)).shape, layer.weight.shape
-    ((2, 8, 4, 4), (8, 3, 3, 5))
-    """
-
-    dims = 2
-
-
-class Conv3d(_Convolution):
-    """The convolution of volumes (batch, channels, depth, height, width).
-
-    Arguments are those of `Conv1d`; sizes may be one number, or one for each dimension.
-
-    >>> import adjoint as ad
-    >>> ad.nn.Conv3d(1, 2, 3, padding="same")(ad.ones(1, 1, 4, 5, 6)).shape
-    (1, 2, 4, 5, 6)
-    """
-
-    dims = 3
-
-
 # --- transposed convolutions ---------------------------------------------------------------------
 
 
@@ -275,44 +229,6 @@ class _ConvTransposeNd(_ConvNd):
         )  # fmt: skip
 
 
-class ConvTranspose1d(_ConvTransposeNd):
-    """The transpose of `Conv1d`: from its outputs' shape back to its inputs'.
-
-    Several inputs' lengths have the same outputs; `output_padding` chooses, or `output_size` in the
-    call.
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.ConvTranspose1d(8, 3, 5, stride=2)
-    >>> layer(ad.ones(2, 8, 4)).shape, layer(ad.ones(2, 8, 4), output_size=[12]).shape
-    ((2, 3, 11), (2, 3, 12))
-    """
-
-    dims = 1
-
-
-class ConvTranspose2d(_ConvTransposeNd):
-    """The transpose of `Conv2d`; arguments are those of `ConvTranspose1d`.
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.ConvTranspose2d(8, 3, 2, stride=2)
-    >>> layer(ad.ones(1, 8, 4, 5)).shape, layer.weight.shape
-    ((1, 3, 8, 10), (8, 3, 2, 2))
-    """
-
-    dims = 2
-
-
-class ConvTranspose3d(_ConvTransposeNd):
-    """The transpose of `Conv3d`; arguments are those of `ConvTranspose1d`.
-
-    >>> import adjoint as ad
-    >>> ad.nn.ConvTranspose3d(2, 1, 2, stride=2)(ad.ones(1, 2, 2, 3, 4)).shape
-    (1, 1, 4, 6, 8)
-    """
-
-    dims = 3
-
-
 # --- channels taken from the first input ---------------------------------------------------------
 
 
@@ -354,7 +270,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
             this.reset_parameters()
 
 
-class _LazyConvolution(_LazyConvXdMixin, _Convolution):
+class LazyConvolution(_LazyConvXdMixin, _Convolution):
     def __init__(
         self,
         out_channels: int,
@@ -374,7 +290,7 @@ class _LazyConvolution(_LazyConvXdMixin, _Convolution):
         self._wait(out_channels, bias, device, dtype)
 
 
-class _LazyConvTranspose(_LazyConvXdMixin, _ConvTransposeNd):
+class LazyTransposedConvolution(_LazyConvXdMixin, _ConvTransposeNd):
     def __init__(
         self,
         out_channels: int,
@@ -394,70 +310,3 @@ class _LazyConvTranspose(_LazyConvXdMixin, _ConvTransposeNd):
             padding_mode, device, dtype,
         )  # fmt: skip
         self._wait(out_channels, bias, device, dtype)
-
-
-class LazyConv1d(_LazyConvolution, Conv1d):
-    """`Conv1d` that takes in_channels from its first input.
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.LazyConv1d(8, 3)
-    >>> layer(ad.ones(2, 5, 10)).shape, layer
-    ((2, 8, 8), Conv1d(5, 8, kernel_size=(3,), stride=(1,)))
-    """
-
-    cls_to_become = Conv1d
-
-
-class LazyConv2d(_LazyConvolution, Conv2d):
-    """`Conv2d` that takes in_channels from its first input.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LazyConv2d(8, 3)(ad.ones(2, 5, 10, 10)).shape
-    (2, 8, 8, 8)
-    """
-
-    cls_to_become = Conv2d
-
-
-class LazyConv3d(_LazyConvolution, Conv3d):
-    """`Conv3d` that takes in_channels from its first input.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LazyConv3d(2, 3)(ad.ones(1, 5, 4, 4, 4)).shape
-    (1, 2, 2, 2, 2)
-    """
-
-    cls_to_become = Conv3d
-
-
-class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """`ConvTranspose1d` that takes in_channels from its first input.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LazyConvTranspose1d(8, 3)(ad.ones(2, 5, 10)).shape
-    (2, 8, 12)
-    """
-
-    cls_to_become = ConvTranspose1d
-
-
-class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """`ConvTranspose2d` that takes in_channels from its first input.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LazyConvTranspose2d(8, 3)(ad.ones(2, 5, 10, 10)).shape
-    (2, 8, 12, 12)
-    """
-
-    cls_to_become = ConvTranspose2d
-
-
-class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """`ConvTranspose3d` that takes in_channels from its first input.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LazyConvTranspose3d(2, 3)(ad.ones(1, 5, 2, 2, 2)).shape
-    (1, 2, 4, 4, 4)
-    """
-
-    cls_to_become = ConvTranspose3d

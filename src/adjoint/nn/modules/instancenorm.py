@@ -8,13 +8,11 @@ from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.core.shapes import show
 from adjoint.core.source_lines import warn
 from adjoint.nn import functional
+from adjoint.nn.modules import made
 from adjoint.nn.modules.batchnorm import _LazyNormBase, _NormBase
 from adjoint.tensor.tensor import Tensor
 
-__all__ = [
-    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d",
-    "LazyInstanceNorm2d", "LazyInstanceNorm3d",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = made.door(globals())
 
 
 class _InstanceNorm(_NormBase):
@@ -92,81 +90,8 @@ class _InstanceNorm(_NormBase):
         return result.squeeze(0) if alone else result
 
 
-class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each signal (batch, channels, length) with mean 0 and variance 1.
-
-    With `affine` each channel has a weight and a bias; with `track_running_stats`, running
-    statistics are used in evaluation.
-
-    >>> import adjoint as ad
-    >>> ad.nn.InstanceNorm1d(1)(ad.tensor([[[1.0, 3.0]]]))
-    tensor([[[-1.0000,  1.0000]]])
-    """
-
-    dims = 1
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """`InstanceNorm1d` of images (batch, channels, height, width).
-
-    >>> import adjoint as ad
-    >>> ad.nn.InstanceNorm2d(3)(ad.ones(2, 3, 4, 4)).shape
-    (2, 3, 4, 4)
-    """
-
-    dims = 2
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """`InstanceNorm1d` of volumes (batch, channels, depth, height, width).
-
-    >>> import adjoint as ad
-    >>> ad.nn.InstanceNorm3d(3)(ad.ones(2, 3, 2, 4, 4)).shape
-    (2, 3, 2, 4, 4)
-    """
-
-    dims = 3
-
-
-class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
+class LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
     """Instance normalization that takes num_features from its first input."""
 
     def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
         super().initialize_parameters(input if input.ndim == self.dims + 2 else input.unsqueeze(0))
-
-
-class LazyInstanceNorm1d(_LazyInstanceNorm):
-    """`InstanceNorm1d` that takes num_features from its first input.
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.LazyInstanceNorm1d()
-    >>> layer(ad.ones(2, 3, 4)).shape, type(layer).__name__
-    ((2, 3, 4), 'InstanceNorm1d')
-    """
-
-    cls_to_become = InstanceNorm1d
-    dims = 1
-
-
-class LazyInstanceNorm2d(_LazyInstanceNorm):
-    """`InstanceNorm2d` that takes num_features from its first input.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LazyInstanceNorm2d()(ad.ones(2, 3, 4, 4)).shape
-    (2, 3, 4, 4)
-    """
-
-    cls_to_become = InstanceNorm2d
-    dims = 2
-
-
-class LazyInstanceNorm3d(_LazyInstanceNorm):
-    """`InstanceNorm3d` that takes num_features from its first input.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LazyInstanceNorm3d()(ad.ones(2, 3, 2, 4, 4)).shape
-    (2, 3, 2, 4, 4)
-    """
-
-    cls_to_become = InstanceNorm3d
-    dims = 3

@@ -1,8 +1,6 @@
 """Modules that are one function: classes made from the rows of doors/torch/modules.txt.
 
-The head of the table explains the rows. A class is made when somebody first asks for it: its Python
-text is compiled, once for all processes, and run with the names of the file in nn/modules that is
-its home, where pickles, type hints and errors look for it. A traceback through it shows its row.
+The head of the table explains the rows; the home of a class is a file in nn/modules.
 """
 
 from __future__ import annotations
@@ -12,21 +10,17 @@ import builtins
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import CodeType
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from adjoint import doors
-from adjoint.absent import absent
 from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.core.records import record
-from adjoint.core.threads import lock
+from adjoint.doors.classes import Classes, on_line
+from adjoint.doors.rows import DoorRow
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import each
-from adjoint.ops.documentation import runs
-from adjoint.table import examples
-from adjoint.table.prepared import PREPARED
 from adjoint.tensor.tensor import Tensor
 
 TABLE = os.path.join(os.path.dirname(doors.__file__), "torch", "modules.txt")
@@ -44,63 +38,27 @@ WORDS: Mapping[str, Any] = {
     "each": each,
     "functional": functional,
 }
-_CLASS = re.compile(r"(_?[A-Z]\w*)(?:\)|$)")
+_CLASSES = re.compile(r"(_?[A-Z]\w*(?:, _?[A-Z]\w*)*)(?:\)|$)")
 _TEXTS = (ast.JoinedStr, ast.Constant, ast.IfExp)  # a statement that is one is the extra_repr
-_making = lock()
 
 
-def _stamp(path: str) -> tuple[int, int]:
-    """The size and the time of a file on which code depends."""
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
+class Modules(Classes):
+    """The table of modules."""
+
+    def rows(self, home: str) -> Mapping[str, DoorRow]:
+        return doors.read(TABLE)[home]
+
+    def bases(self, row: DoorRow) -> list[str]:
+        return _base(row).split(", ")
+
+    def definition(self, row: DoorRow, words: Mapping[str, Any]) -> ast.ClassDef:
+        others = self.rows(words["__name__"].rpartition(".")[2])
+        (made,) = ast.parse(_row(row).source(words, others)).body
+        assert isinstance(made, ast.ClassDef)
+        return on_line(made, row.line)
 
 
-_STAMPS = (_stamp(TABLE), _stamp(__file__))
-
-
-def door(
-    module: dict[str, Any], *own: str
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The `__getattr__`, `__dir__` and `__all__` of a file of modules: those of its section of the
-    table, and its `own`.
-    """
-    stamps = (*_STAMPS, _stamp(module["__file__"]))
-    rows = doors.read(TABLE)[module["__name__"].rpartition(".")[2]]
-    public = sorted([*own, *(name for name in rows if not name.startswith("_"))])
-    module.update((name, word) for name, word in WORDS.items() if name not in module)
-
-    def find(name: str) -> Any:
-        if name not in rows:
-            raise absent(module["__name__"], name, public)
-        with _making:  # two threads get the same class
-            if name not in module:
-                base = _base(rows[name])
-                if base not in module:
-                    find(base)
-                key = f"{module['__name__']}.{name} {stamps}"
-                code = PREPARED.once(key, lambda: _row(rows[name]).code(module))
-                module[name] = _run(code, module, _documentation(rows[name]))
-        return module[name]
-
-    return find, public.copy, public
-
-
-def _run(code: CodeType, home: dict[str, Any], documentation: str) -> Any:
-    """The class that a row's code defines."""
-    defined: dict[str, Any] = {}
-    exec(code, home, defined)
-    made = defined.popitem()[1]
-    made.__doc__ = documentation or None
-    return made
-
-
-def class_definition(value: type) -> ast.ClassDef | None:
-    """The Python text of a class that was made from a row, for its stub; None of another class."""
-    rows = doors.read(TABLE).get(value.__module__.rpartition(".")[2], {})
-    if value.__name__ not in rows:
-        return None
-    text = _row(rows[value.__name__]).source(vars(inspect.getmodule(value)))
-    return next(n for n in ast.parse(text).body if isinstance(n, ast.ClassDef))
+door = Modules(TABLE, globals(), WORDS).door
 
 
 @record
@@ -108,26 +66,22 @@ class ModuleRow:
     """One class of the table."""
 
     name: str  # "LPPool2d"
-    base: str  # "_LPPoolNd"
+    base: str  # "_LPPoolNd"; of several, "LazyConvolution, Conv1d"
     arguments: ast.arguments | None  # norm_type: float, kernel_size: Sizes; None: those of the base
     inputs: ast.arguments  # input
     returns: str  # "Tensor"
     call: ast.expr | None  # lp_pool2d(input, float(norm_type), kernel_size); None: that of the base
     statements: list[ast.stmt]  # norm_type != 0 or "(norm_type=0): there is no such norm."
+    facts: list[ast.Assign]  # cls.dims = 1
     text: ast.expr | None  # f"{norm_type}"
-    line: int  # 235
 
-    def code(self, words: Mapping[str, Any]) -> CodeType:
-        """The code of the class; the names in its text are `words`, the globals of its home."""
-        tree = ast.parse(self.source(words))
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.stmt, ast.expr, ast.arg, ast.keyword)):
-                node.lineno = node.end_lineno = self.line
-        return compile(tree, TABLE, "exec", dont_inherit=True)
-
-    def source(self, words: Mapping[str, Any]) -> str:
-        """The text of the class."""
-        lines = ["from __future__ import annotations", f"class {self.name}({self.base}):"]
+    def source(self, words: Mapping[str, Any], others: Container[str]) -> str:
+        """The text of the class; `others` at home in its file are made when asked for."""
+        lines = [f"class {self.name}({self.base}):"]
+        for fact in self.facts:
+            name = ast.unparse(fact.targets[0]).removeprefix("cls.")
+            value = ast.unparse(_Classes(others).visit(fact.value))
+            lines.append(f"    {name}: Any = {value}")
         if self.arguments is not None:
             lines += self._constructor(self.arguments, words[self.base])
         if self.call is not None:
@@ -196,6 +150,18 @@ class _Attributes(ast.NodeTransformer):
         return ast.Call(function, [self.visit(a) for a in node.args], keywords)
 
 
+class _Classes(ast.NodeTransformer):
+    """Names of classes that are made when they are asked for, as calls that ask."""
+
+    def __init__(self, classes: Container[str]) -> None:
+        self.classes = classes
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        if node.id not in self.classes:
+            return node
+        return ast.Call(ast.Name("__getattr__"), [ast.Constant(node.id)], [])
+
+
 def _names(targets: list[ast.expr]) -> list[str]:
     return [n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)]
 
@@ -221,7 +187,7 @@ def _value(statement: ast.stmt) -> ast.expr | None:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def _row(given: doors.DoorRow) -> ModuleRow:
+def _row(given: DoorRow) -> ModuleRow:
     """The parts of a row."""
     groups = (given.signature or "").split(")(")
     expression = given.expression or "..."
@@ -234,6 +200,7 @@ def _row(given: doors.DoorRow) -> ModuleRow:
         argument.annotation = argument.annotation or ast.Name("Tensor")
     call, *body = ast.parse(expression).body
     texts = [s for s in body if isinstance(_value(s), _TEXTS)]
+    facts = [s for s in body if isinstance(s, ast.Assign) and _is_of_class(s.targets[0])]
     return ModuleRow(
         given.name,
         base,
@@ -241,15 +208,19 @@ def _row(given: doors.DoorRow) -> ModuleRow:
         inputs,
         given.returns,
         None if expression.startswith("...") else _value(call),
-        [s for s in body if s not in texts],
+        [s for s in body if s not in texts and s not in facts],
+        facts,
         _value(texts[0]) if texts else None,
-        given.line,
     )
 
 
-def _base(given: doors.DoorRow) -> str:
+def _is_of_class(target: ast.expr) -> bool:
+    return ast.unparse(target).startswith("cls.")
+
+
+def _base(given: DoorRow) -> str:
     """The name of a row's base."""
-    found = _CLASS.match(given.signature or "")
+    found = _CLASSES.match(given.signature or "")
     return found[1] if found else "Module"
 
 
@@ -258,11 +229,3 @@ def _arguments(text: str) -> ast.arguments:
     (found,) = ast.parse(f"def method(self, {text}): ...").body
     assert isinstance(found, ast.FunctionDef)
     return found.args
-
-
-def _documentation(given: doors.DoorRow) -> str:
-    """The docstring of a class: a sentence, more text perhaps, and an example."""
-    found = examples.found(given.examples, given.name)
-    more, shown, lines = found.lines.partition(">>> ")
-    example = runs(examples.Example(given.name, "", shown + lines))
-    return "\n\n".join(part for part in (found.sentence, more.strip(), example) if part)

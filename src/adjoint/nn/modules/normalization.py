@@ -7,13 +7,12 @@ from typing import Any
 
 from adjoint.core.errors import ValueRangeError
 from adjoint.nn import functional, init
+from adjoint.nn.modules import made
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
 from adjoint.tensor.tensor import Tensor
 
-__all__ = [
-    "CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = made.door(globals(), "GroupNorm", "LayerNorm", "RMSNorm")
 
 
 class _Affine(Module):
@@ -147,37 +146,3 @@ class GroupNorm(_Affine):
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
         )
-
-
-class LocalResponseNorm(Module):
-    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta.
-
-    >>> import adjoint as ad
-    >>> ad.nn.LocalResponseNorm(1, alpha=3.0, beta=0.5)(ad.ones(1, 2, 1))
-    tensor([[[0.5000],
-             [0.5000]]])
-    """
-
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        super().__init__()
-        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
-
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
-
-    def extra_repr(self) -> str:
-        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
-
-
-class CrossMapLRN2d(LocalResponseNorm):
-    """`LocalResponseNorm` under the name that it had for images in Lua's Torch.
-
-    (PyTorch's own class keeps channel 0 in the windows of all channels behind it.)
-
-    >>> import adjoint as ad
-    >>> ad.nn.CrossMapLRN2d(3)
-    CrossMapLRN2d(3, alpha=0.0001, beta=0.75, k=1)
-    """
-
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__(size, alpha, beta, k)

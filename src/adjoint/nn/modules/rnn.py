@@ -16,14 +16,15 @@ from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRang
 from adjoint.core.shapes import show
 from adjoint.core.source_lines import warn
 from adjoint.nn import init
+from adjoint.nn.modules import made
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter, other_than
 from adjoint.nn.utils.rnn import PackedSequence
 from adjoint.tensor.tensor import Tensor
 
-__all__ = [
-    "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase",
-]  # fmt: skip
+__getattr__, __dir__, __all__ = made.door(
+    globals(), "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"
+)
 
 
 # mode: how many products a step makes of its input, one for each gate, and its operator
@@ -288,108 +289,15 @@ def _check_arguments(
         raise ValueRangeError(f"{mode}(proj_size={proj_size}): only LSTM has a projection.")
 
 
-class RNN(RNNBase):
-    """h ← tanh(W_ih x + b_ih + W_hh h + b_hh) over time, or relu: `nonlinearity`.
-
-    The input is (steps, sequences, features), (sequences, steps, features) if `batch_first`,
-    without sequences for one alone, or a `PackedSequence`. The results are the states of the last
-    layer at all steps, and those of all layers at the last step.
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.RNN(3, 4, num_layers=2)
-    >>> outputs, last = layer(ad.ones(5, 2, 3))
-    >>> outputs.shape, last.shape
-    ((5, 2, 4), (2, 2, 4))
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        nonlinearity: str = "tanh",
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        proj_size: int = 0,
-    ) -> None:
-        _check_nonlinearity("RNN", nonlinearity)
-        super().__init__(
-            f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias, batch_first,
-            dropout, bidirectional, proj_size, device, dtype,
-        )  # fmt: skip
-        self.nonlinearity = nonlinearity
-
-
-def _check_nonlinearity(what: str, nonlinearity: str) -> None:
+def check_nonlinearity(what: str, nonlinearity: str) -> None:
     if nonlinearity not in ("tanh", "relu"):
         raise ValueRangeError(
             f"{what}(nonlinearity={nonlinearity!r}): there are 'tanh' and 'relu'."
         )
 
 
-class GRU(RNNBase):
-    """Gated recurrent units over time; inputs and results are those of `RNN`.
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.GRU(3, 4, batch_first=True, bidirectional=True)
-    >>> outputs, last = layer(ad.ones(2, 5, 3))
-    >>> outputs.shape, last.shape
-    ((2, 5, 8), (2, 2, 4))
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        proj_size: int = 0,
-    ) -> None:
-        super().__init__(
-            "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-            proj_size, device, dtype,
-        )  # fmt: skip
-
-
-class LSTM(RNNBase):
-    """Long short-term memory over time; the state is a pair (h, c) of hidden states and cells.
-
-    Inputs and outputs are those of `RNN`. With `proj_size`, hidden states are projected to so many
-    features.
-
-    >>> import adjoint as ad
-    >>> layer = ad.nn.LSTM(3, 4)
-    >>> outputs, (h, c) = layer(ad.ones(5, 2, 3))
-    >>> outputs.shape, h.shape, c.shape
-    ((5, 2, 4), (1, 2, 4), (1, 2, 4))
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        bias: bool = True,
-        batch_first: bool = False,
-        dropout: float = 0.0,
-        bidirectional: bool = False,
-        proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(
-            "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-            proj_size, device, dtype,
-        )  # fmt: skip
+class TwoStates(RNNBase):
+    """A network whose state is a pair of tensors."""
 
     def _zeros(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
         h = input.new_zeros(self.get_expected_hidden_size(input, batch_sizes))
@@ -476,8 +384,10 @@ class RNNCellBase(Module):
 class _OneStateCell(RNNCellBase):
     """A cell whose state is one tensor."""
 
+    operator: str  # "gru_cell"
+
     def _operator(self) -> Any:
-        raise NotImplementedError
+        return getattr(ops, self.operator)
 
     def forward(self, input: Tensor, hx: Any = None) -> Tensor:
         self._check("the input", input)
@@ -506,34 +416,12 @@ class RNNCell(_OneStateCell):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        _check_nonlinearity("RNNCell", nonlinearity)
+        check_nonlinearity("RNNCell", nonlinearity)
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
     def _operator(self) -> Any:
         return ops.rnn_tanh_cell if self.nonlinearity == "tanh" else ops.rnn_relu_cell
-
-
-class GRUCell(_OneStateCell):
-    """One step of a gated recurrent unit.
-
-    >>> import adjoint as ad
-    >>> ad.nn.GRUCell(3, 4)(ad.ones(2, 3)).shape
-    (2, 4)
-    """
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(input_size, hidden_size, bias, 3, device, dtype)
-
-    def _operator(self) -> Any:
-        return ops.gru_cell
 
 
 class LSTMCell(RNNCellBase):

@@ -33,62 +33,31 @@ class Function:
         return f"{self.name}, {self.kind}"
 
 
-def _eigh(g: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    def f(A: Any, W: Any) -> Any:
-        w, V = ad.linalg.eigh(0.5 * (A + A.mH))
-        return (W * ((V * g(w)) @ V.mH)).sum().real
-
-    return f
-
-
 def _eigvalsh(g: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda A, W: g(ad.linalg.eigvalsh(0.5 * (A + A.mH)))
 
 
-def _svd(g: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    def f(A: Any, W: Any) -> Any:
-        U, S, Vh = ad.linalg.svd(A, full_matrices=False)
-        return (W * ((U * g(S)) @ Vh)).sum().real
-
-    return f
-
-
-def _eig(g: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    def f(A: Any, W: Any) -> Any:
+def _eig(g: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def f(A: Any) -> Any:
         w, V = ad.linalg.eig(A)
-        return (W * ((V * g(w)) @ ad.linalg.inv(V))).sum().real
+        return (V * g(w)) @ ad.linalg.inv(V)
 
     return f
 
 
-def _projector(A: Any, W: Any) -> Any:
+def _projector(A: Any) -> Any:
     V = ad.linalg.eigh(0.5 * (A + A.mH))[1][:, :2]
-    return (W * (V @ V.mH)).sum().real
+    return V @ V.mH
 
 
-def _hermitian(g: Callable[[Any], Any]) -> Callable[[Matrix, Matrix], Any]:
-    return lambda A, W: weighted(W, ((A + A.H) * 0.5).function(g))
+def _true_projector(A: Matrix) -> Matrix:
+    values, V = ((A + A.H) * 0.5).eig()
+    chosen = [z * 0 + (1 if k < 2 else 0) for k, z in enumerate(values)]
+    return V @ diagonal(chosen) @ V.inverse()
 
 
 def _of_values(g: Callable[[list[Any]], Any]) -> Callable[[Matrix, Matrix], Any]:
     return lambda A, W: g(((A + A.H) * 0.5).eig()[0])
-
-
-def _true_projector(A: Matrix, W: Matrix) -> Any:
-    values, V = ((A + A.H) * 0.5).eig()
-    chosen = [z * 0 + (1 if k < 2 else 0) for k, z in enumerate(values)]
-    return weighted(W, V @ diagonal(chosen) @ V.inverse())
-
-
-def _odd(g: Callable[[Any], Any]) -> Callable[[Matrix, Matrix], Any]:
-    """A g(AᴴA), or g(AAᴴ) A, which is the smaller one."""
-
-    def f(A: Matrix, W: Matrix) -> Any:
-        rows, columns = A.shape
-        found = A @ (A.H @ A).function(g) if rows >= columns else (A @ A.H).function(g) @ A
-        return weighted(W, found)
-
-    return f
 
 
 def _singular(g: Callable[[list[Any]], Any]) -> Callable[[Matrix, Matrix], Any]:
@@ -114,66 +83,81 @@ def functions() -> tuple[Function, ...]:
     return _FUNCTIONS
 
 
+def _number(
+    name: str,
+    operator: str,
+    ours: Callable[[Any, Any], Any],
+    truth: Callable[[Matrix, Matrix], Any],
+    kinds: str,
+    spectra: tuple[str, ...],
+) -> list[Function]:
+    """A number, for matrices of several kinds: "tall wide"."""
+    return [Function(name, operator, ours, truth, kind, spectra) for kind in kinds.split()]
+
+
+def _weighted(
+    name: str,
+    operator: str,
+    ours: Callable[[Any], Any],
+    truth: Callable[[Matrix], Matrix],
+    kinds: str,
+    spectra: tuple[str, ...],
+) -> list[Function]:
+    """The weighted sum of the elements of a matrix."""
+    number = lambda A, W: (W * ours(A)).sum().real
+    return _number(name, operator, number, lambda A, W: weighted(W, truth(A)), kinds, spectra)
+
+
+def _by_eigh(
+    name: str, g: Callable[[Any], Any], truth: Callable[[Any], Any], kinds: str,
+    spectra: tuple[str, ...],
+) -> list[Function]:  # fmt: skip
+    """V g(w) Vᴴ."""
+
+    def f(A: Any) -> Any:
+        w, V = ad.linalg.eigh(0.5 * (A + A.mH))
+        return (V * g(w)) @ V.mH
+
+    exactly = lambda A: ((A + A.H) * 0.5).function(truth)
+    return _weighted(name, "linalg_eigh", f, exactly, kinds, spectra)
+
+
+def _by_svd(
+    name: str, g: Callable[[Any], Any], truth: Callable[[Any], Any], kinds: str,
+    spectra: tuple[str, ...],
+) -> list[Function]:  # fmt: skip
+    """U g(S) Vᴴ; truly A h(AᴴA), or h(AAᴴ) A, which is the smaller one."""
+
+    def f(A: Any) -> Any:
+        U, S, Vh = ad.linalg.svd(A, full_matrices=False)
+        return (U * g(S)) @ Vh
+
+    def exactly(A: Matrix) -> Matrix:
+        rows, columns = A.shape
+        return A @ (A.H @ A).function(truth) if rows >= columns else (A @ A.H).function(truth) @ A
+
+    return _weighted(name, "linalg_svd", f, exactly, kinds, spectra)
+
+
 _FUNCTIONS = (
-    Function(
-        "exp(A) by eigh",
-        "linalg_eigh",
-        _eigh(lambda w: w.exp()),
-        _hermitian(exp),
-        "symmetric",
-        _ANY,
+    *_by_eigh("exp(A) by eigh", lambda w: w.exp(), exp, "symmetric", _ANY),
+    *_by_eigh("A³ by eigh", lambda w: w**3, lambda z: z * z * z, "symmetric", _ANY),
+    *_by_eigh("√A by eigh", lambda w: w.sqrt(), sqrt, "symmetric", _POSITIVE),
+    *_by_eigh("log A by eigh", lambda w: w.log(), log, "symmetric", _POSITIVE),
+    *_by_eigh("A⁻¹ by eigh", lambda w: 1 / w, lambda z: 1 / z, "symmetric", _POSITIVE),
+    *_by_eigh(
+        "Fermi function by eigh", _fermi, lambda z: 1 / (1 + exp((z - 1) * 20)), "symmetric", _ANY
     ),
-    Function(
-        "A³ by eigh",
+    *_by_eigh("exp(A) by eigh", lambda w: w.exp(), exp, "hermitian", _ANY),
+    *_weighted(
+        "projector",
         "linalg_eigh",
-        _eigh(lambda w: w**3),
-        _hermitian(lambda z: z * z * z),
-        "symmetric",
-        _ANY,
+        _projector,
+        _true_projector,
+        "symmetric hermitian",
+        ("far", "pair"),
     ),
-    Function(
-        "√A by eigh",
-        "linalg_eigh",
-        _eigh(lambda w: w.sqrt()),
-        _hermitian(sqrt),
-        "symmetric",
-        _POSITIVE,
-    ),
-    Function(
-        "log A by eigh",
-        "linalg_eigh",
-        _eigh(lambda w: w.log()),
-        _hermitian(log),
-        "symmetric",
-        _POSITIVE,
-    ),
-    Function(
-        "A⁻¹ by eigh",
-        "linalg_eigh",
-        _eigh(lambda w: 1 / w),
-        _hermitian(lambda z: 1 / z),
-        "symmetric",
-        _POSITIVE,
-    ),
-    Function(
-        "Fermi function by eigh",
-        "linalg_eigh",
-        _eigh(_fermi),
-        _hermitian(lambda z: 1 / (1 + exp((z - 1) * 20))),
-        "symmetric",
-        _ANY,
-    ),
-    Function(
-        "exp(A) by eigh",
-        "linalg_eigh",
-        _eigh(lambda w: w.exp()),
-        _hermitian(exp),
-        "hermitian",
-        _ANY,
-    ),
-    Function("projector", "linalg_eigh", _projector, _true_projector, "symmetric", ("far", "pair")),
-    Function("projector", "linalg_eigh", _projector, _true_projector, "hermitian", ("far", "pair")),
-    Function(
+    *_number(
         "tr A³ by eigvalsh",
         "linalg_eigvalsh",
         _eigvalsh(lambda w: (w**3).sum()),
@@ -181,7 +165,7 @@ _FUNCTIONS = (
         "symmetric",
         _ANY,
     ),
-    Function(
+    *_number(
         "log det by eigvalsh",
         "linalg_eigvalsh",
         _eigvalsh(lambda w: w.log().sum()),
@@ -189,7 +173,7 @@ _FUNCTIONS = (
         "symmetric",
         _POSITIVE,
     ),
-    Function(
+    *_number(
         "sum of the two smallest",
         "linalg_eigvalsh",
         _eigvalsh(lambda w: w[:2].sum()),
@@ -197,66 +181,21 @@ _FUNCTIONS = (
         "symmetric",
         ("far", "pair"),
     ),
-    Function("U S³ Vᴴ", "linalg_svd", _svd(lambda s: s**3), _odd(lambda z: z), "square", _ANY),
-    Function("U S³ Vᴴ", "linalg_svd", _svd(lambda s: s**3), _odd(lambda z: z), "tall", _ANY),
-    Function("U S³ Vᴴ", "linalg_svd", _svd(lambda s: s**3), _odd(lambda z: z), "wide", _ANY),
-    Function(
-        "U sinh(S) Vᴴ",
-        "linalg_svd",
-        _svd(lambda s: s.sinh()),
-        _odd(lambda z: _sinhc(z)),
-        "square",
-        _ANY,
+    *_by_svd("U S³ Vᴴ", lambda s: s**3, lambda z: z, "square tall wide", _ANY),
+    *_by_svd("U sinh(S) Vᴴ", lambda s: s.sinh(), lambda z: _sinhc(z), "square", _ANY),
+    *_by_svd(
+        "polar factor", lambda s: s**0, lambda z: 1 / sqrt(z), "square tall complex", _POSITIVE
     ),
-    Function(
-        "polar factor",
-        "linalg_svd",
-        _svd(lambda s: s**0),
-        _odd(lambda z: 1 / sqrt(z)),
-        "square",
-        _POSITIVE,
-    ),
-    Function(
-        "polar factor",
-        "linalg_svd",
-        _svd(lambda s: s**0),
-        _odd(lambda z: 1 / sqrt(z)),
-        "tall",
-        _POSITIVE,
-    ),
-    Function(
-        "polar factor",
-        "linalg_svd",
-        _svd(lambda s: s**0),
-        _odd(lambda z: 1 / sqrt(z)),
-        "complex",
-        _POSITIVE,
-    ),
-    Function(
-        "pseudo-inverse by svd",
-        "linalg_svd",
-        _svd(lambda s: 1 / s),
-        _odd(lambda z: 1 / z),
-        "tall",
-        _POSITIVE,
-    ),
-    Function(
+    *_by_svd("pseudo-inverse by svd", lambda s: 1 / s, lambda z: 1 / z, "tall", _POSITIVE),
+    *_number(
         "nuclear norm",
         "linalg_matrix_norm",
         lambda A, W: ad.linalg.matrix_norm(A, "nuc"),
         _singular(total),
-        "square",
+        "square tall",
         _POSITIVE,
     ),
-    Function(
-        "nuclear norm",
-        "linalg_matrix_norm",
-        lambda A, W: ad.linalg.matrix_norm(A, "nuc"),
-        _singular(total),
-        "tall",
-        _POSITIVE,
-    ),
-    Function(
+    *_number(
         "Σ S⁴ by svdvals",
         "linalg_svdvals",
         lambda A, W: (ad.linalg.svdvals(A) ** 4).sum(),
@@ -264,23 +203,16 @@ _FUNCTIONS = (
         "wide",
         _ANY,
     ),
-    Function(
-        "A² by eig",
-        "linalg_eig",
-        _eig(lambda w: w**2),
-        lambda A, W: weighted(W, A @ A),
-        "general",
-        _ANY,
-    ),
-    Function(
+    *_weighted("A² by eig", "linalg_eig", _eig(lambda w: w**2), lambda A: A @ A, "general", _ANY),
+    *_weighted(
         "exp(A) by eig",
         "linalg_eig",
         _eig(lambda w: w.exp()),
-        lambda A, W: weighted(W, A.function(exp)),
+        lambda A: A.function(exp),
         "general",
         _ANY,
     ),
-    Function(
+    *_number(
         "tr A³ by eigvals",
         "linalg_eigvals",
         lambda A, W: (ad.linalg.eigvals(A) ** 3).sum().real,
@@ -288,23 +220,16 @@ _FUNCTIONS = (
         "general",
         _ANY,
     ),
-    Function(
+    *_weighted(
         "matrix_exp",
         "linalg_matrix_exp",
-        lambda A, W: (W * ad.linalg.matrix_exp(A)).sum().real,
-        lambda A, W: weighted(W, A.function(exp)),
+        ad.linalg.matrix_exp,
+        lambda A: A.function(exp),
         "general",
         _ANY,
     ),
-    Function(
-        "inv",
-        "linalg_inv",
-        lambda A, W: (W * ad.linalg.inv(A)).sum().real,
-        lambda A, W: weighted(W, A.inverse()),
-        "square",
-        _POSITIVE,
-    ),
-    Function(
+    *_weighted("inv", "linalg_inv", ad.linalg.inv, Matrix.inverse, "square", _POSITIVE),
+    *_number(
         "pinv",
         "linalg_pinv",
         lambda A, W: (W.mH * ad.linalg.pinv(A)).sum().real,
@@ -312,10 +237,10 @@ _FUNCTIONS = (
         "tall",
         _POSITIVE,
     ),
-    Function(
+    *_number(
         "det", "linalg_det", lambda A, W: ad.linalg.det(A), lambda A, W: A.det(), "square", _ANY
     ),
-    Function(
+    *_number(
         "slogdet",
         "linalg_slogdet",
         lambda A, W: ad.linalg.slogdet(A)[1],
@@ -323,15 +248,15 @@ _FUNCTIONS = (
         "square",
         _POSITIVE,
     ),
-    Function(
+    *_weighted(
         "Q R by qr",
         "linalg_qr",
-        lambda A, W: (W * (lambda q: q[0] @ q[1])(ad.linalg.qr(A)) ** 2).sum(),
-        lambda A, W: weighted(W, _squares(A)),
+        lambda A: (lambda q: q[0] @ q[1])(ad.linalg.qr(A)) ** 2,
+        lambda A: _squares(A),
         "tall",
         _ANY,
     ),
-    Function(
+    *_number(
         "R² by qr",
         "linalg_qr",
         lambda A, W: (W[:-1] * ad.linalg.qr(A)[1] ** 2).sum(),
@@ -339,7 +264,7 @@ _FUNCTIONS = (
         "tall",
         _POSITIVE,
     ),
-    Function(
+    *_number(
         "Q Qᴴ by qr",
         "linalg_qr",
         lambda A, W: (W.mH @ (lambda q: q @ q.mH)(ad.linalg.qr(A)[0])).sum(),
@@ -347,15 +272,10 @@ _FUNCTIONS = (
         "tall",
         _POSITIVE,
     ),
-    Function(
-        "cholesky",
-        "linalg_cholesky",
-        lambda A, W: (W * ad.linalg.cholesky(A)).sum(),
-        lambda A, W: weighted(W, A.cholesky()),
-        "symmetric",
-        _POSITIVE,
+    *_weighted(
+        "cholesky", "linalg_cholesky", ad.linalg.cholesky, Matrix.cholesky, "symmetric", _POSITIVE
     ),
-    Function(
+    *_number(
         "cholesky_solve",
         "cholesky_solve",
         lambda A, W: (W * ad.cholesky_solve(W, ad.linalg.cholesky(A))).sum(),
@@ -363,15 +283,15 @@ _FUNCTIONS = (
         "symmetric",
         _POSITIVE,
     ),
-    Function(
+    *_weighted(
         "cholesky_inverse",
         "cholesky_inverse",
-        lambda A, W: (W * ad.cholesky_inverse(ad.linalg.cholesky(A))).sum(),
-        lambda A, W: weighted(W, A.inverse()),
+        lambda A: ad.cholesky_inverse(ad.linalg.cholesky(A)),
+        Matrix.inverse,
         "symmetric",
         _POSITIVE,
     ),
-    Function(
+    *_number(
         "logdet",
         "logdet",
         lambda A, W: ad.logdet(A),
@@ -379,23 +299,15 @@ _FUNCTIONS = (
         "symmetric",
         _POSITIVE,
     ),
-    Function(
+    *_number(
         "solve",
         "linalg_solve",
         lambda A, W: (W * ad.linalg.solve(A, W)).sum().real,
         lambda A, W: weighted(W, A.inverse() @ W),
-        "square",
+        "square complex",
         _POSITIVE,
     ),
-    Function(
-        "solve",
-        "linalg_solve",
-        lambda A, W: (W * ad.linalg.solve(A, W)).sum().real,
-        lambda A, W: weighted(W, A.inverse() @ W),
-        "complex",
-        _POSITIVE,
-    ),
-    Function(
+    *_number(
         "solve_triangular",
         "linalg_solve_triangular",
         lambda A, W: (W * ad.linalg.solve_triangular(ad.tril(A), W, upper=False)).sum(),
@@ -403,7 +315,7 @@ _FUNCTIONS = (
         "symmetric",
         _POSITIVE,
     ),
-    Function(
+    *_number(
         "L and U by lu",
         "linalg_lu",
         lambda A, W: _of_factors(ad.linalg.lu(A), W),
@@ -411,7 +323,7 @@ _FUNCTIONS = (
         "general",
         _POSITIVE,
     ),
-    Function(
+    *_number(
         "lu_solve",
         "linalg_lu_solve",
         lambda A, W: (W * ad.linalg.lu_solve(*ad.linalg.lu_factor(A), W)).sum(),
@@ -419,7 +331,7 @@ _FUNCTIONS = (
         "general",
         _POSITIVE,
     ),
-    Function(
+    *_number(
         "lstsq",
         "linalg_lstsq",
         lambda A, W: ad.linalg.lstsq(A, W).solution.sum(),
@@ -427,39 +339,39 @@ _FUNCTIONS = (
         "tall",
         _POSITIVE,
     ),
-    Function(
+    *_weighted(
         "A³ by matrix_power",
         "linalg_matrix_power",
-        lambda A, W: (W * ad.linalg.matrix_power(A, 3)).sum(),
-        lambda A, W: weighted(W, A @ A @ A),
+        lambda A: ad.linalg.matrix_power(A, 3),
+        lambda A: A @ A @ A,
         "general",
         _ANY,
     ),
-    Function(
+    *_weighted(
         "A⁻² by matrix_power",
         "linalg_matrix_power",
-        lambda A, W: (W * ad.linalg.matrix_power(A, -2)).sum(),
-        lambda A, W: weighted(W, A.inverse() @ A.inverse()),
+        lambda A: ad.linalg.matrix_power(A, -2),
+        lambda A: A.inverse() @ A.inverse(),
         "general",
         _POSITIVE,
     ),
-    Function(
+    *_weighted(
         "√A by sqrtm",
         "sl.sqrtm",
-        lambda A, W: (W * _scipy().sqrtm(A)).sum().real,
-        lambda A, W: weighted(W, A.function(sqrt)),
+        lambda A: _scipy().sqrtm(A),
+        lambda A: A.function(sqrt),
         "general",
         _POSITIVE,
     ),
-    Function(
+    *_weighted(
         "log A by logm",
         "sl.logm",
-        lambda A, W: (W * _scipy().logm(A)).sum().real,
-        lambda A, W: weighted(W, A.function(log)),
+        lambda A: _scipy().logm(A),
+        lambda A: A.function(log),
         "general",
         _POSITIVE,
     ),
-    Function(
+    *_number(
         "spectral norm",
         "linalg_matrix_norm",
         lambda A, W: ad.linalg.matrix_norm(A, 2),
@@ -467,7 +379,7 @@ _FUNCTIONS = (
         "square",
         ("far", "pair", "zeros", "ratios"),
     ),
-    Function(
+    *_number(
         "condition",
         "linalg_cond",
         lambda A, W: ad.linalg.cond(A),

@@ -128,11 +128,6 @@ def one_weight_each(x: Array, weight: Array) -> Array:
     return (np.maximum(x, 0) + weight.reshape(channels) * np.minimum(x, 0)).reshape(x.shape)
 
 
-def prelu_slopes(grad: Array, x: Array, weight: Array) -> list[Array]:
-    below = (np.sign(x) < 1).astype(x.dtype)
-    return [grad * (1 - below + below * weight), grad * x * below]
-
-
 # -- gates and shares ------------------------------------------------------------------------------
 
 
@@ -157,11 +152,6 @@ def mish_derivative(x: float, n: int) -> float:
 def gated(x: Array, dim: int = -1) -> Array:
     first, gate = halves(x, dim)
     return first * gate
-
-
-def gated_slope(grad: Array, x: Array, dim: int) -> Array:
-    first, gate = (v.conj() for v in halves(x, dim))
-    return np.concatenate([grad * gate, grad * first * (gate - gate * gate)], dim)
 
 
 def share(x: Array, dim: int, *_: Any, **__: Any) -> Array:
@@ -227,15 +217,13 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "threshold": each(lambda x, threshold, value: x if x > threshold else value),
     "threshold_backward": backward(lambda x, threshold: float(x > threshold)),
     "prelu": one_weight_each, "_prelu_kernel": each(lambda x, w: x if x > 0 else w * x),
-    "_prelu_kernel_backward": prelu_slopes,
     "rrelu_with_noise_backward": each(
         lambda grad, x, noise, lower, upper, training, is_result:
         grad * noise if training else grad * (1.0 if x > 0 else (lower + upper) / 2)
     ),
-    "glu": gated, "glu_backward": gated_slope,
+    "glu": gated,
     "softmax": share, "_softmax": share, "special_softmax": share,
     "log_softmax": log_share, "_log_softmax": log_share, "special_log_softmax": log_share,
-    "_softmax_backward_data": share_slope, "_log_softmax_backward_data": log_share_slope,
     "_softmax_gradient": share_slope,
     "_log_softmax_gradient": lambda grad, x, *rest: log_share_slope(grad, *rest),
     "_softsign": each(lambda x: x / (1 + abs(x))), "_tanhshrink": each(lambda x: x - math.tanh(x)),

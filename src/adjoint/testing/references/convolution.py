@@ -182,12 +182,6 @@ def by_kernel_size(transposed: bool) -> Callable[..., Array]:
     return reference
 
 
-def slow_gradients(
-    grad: Array, self: Array, weight: Array, kernel_size: Any, stride: Any, padding: Any, mask: Any
-) -> list[Array]:
-    return gradients(grad, self, weight, None, stride, padding, 1, False, 0, 1, mask)
-
-
 def in_time(self: Array, weight: Array, bias: Array, pad: int = 0) -> Array:
     """One product of matrices for each element of the window."""
     x = np.pad(wide(self), ((pad, pad), (0, 0), (0, 0)))
@@ -249,7 +243,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "_convolution_double_backward": double_gradients,
     "_convolution": lambda *given: convolution(*given[:9]),
     "_convolution_mode": same_padded,
-    "_slow_conv2d_backward": slow_gradients,
     "conv_tbc": in_time,
     "conv_tbc_backward": in_time_gradients,
     "im2col": columns,

@@ -40,13 +40,6 @@ def gathered(x: Array, dim: int, index: Array, **_: Any) -> Array:
     return found
 
 
-def scattered_back(grad: Array, sizes: Sequence[int], dim: int, index: Array) -> Array:
-    found = np.zeros(sizes, grad.dtype)
-    for place, named in places_along(index, dim, len(sizes)):
-        found[named] += grad[place]
-    return found
-
-
 def scattered(
     x: Array, dim: int, index: Array, source: Any, reduce: str = "", include_self: bool = True
 ) -> Array:
@@ -140,11 +133,6 @@ def put_at(x: Array, numbers: Array, values: Array, accumulate: bool) -> Array:
     return found.reshape(x.shape)
 
 
-def zeros_but(numbers: Array, values: Array, sizes: Sequence[int]) -> Array:
-    """Zeros, and the values added at numbered elements."""
-    return put_at(np.zeros(sizes, values.dtype), numbers, values, accumulate=True)
-
-
 def sliced(
     sizes: Sequence[int], dim: int = 0, start: Any = None, end: Any = None, step: int = 1
 ) -> Array:
@@ -173,11 +161,6 @@ def at(numbers: Callable[..., Array]) -> Callable[..., Array]:
     return lambda x, *args: np.array(x.ravel()[numbers(x.shape, *args)])
 
 
-def back(numbers: Callable[..., Array]) -> Callable[..., Array]:
-    """The transpose of a selection: (grad, sizes, …)."""
-    return lambda grad, sizes, *args: zeros_but(numbers(sizes, *args), grad, sizes)
-
-
 def over(numbers: Callable[..., Array]) -> Callable[..., Array]:
     """The source written over a selection: (self, src, …)."""
     return lambda x, source, *args: put_at(x, numbers(x.shape, *args), source, accumulate=False)
@@ -193,12 +176,6 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> Array:
     return np.array([
         next(values) if m else v for v, m in zip(wide.ravel(), where.ravel(), strict=True)
     ], x.dtype).reshape(shape)  # fmt: skip
-
-
-def masked_scatter_backward(grad: Array, mask: Array, sizes: Sequence[int]) -> Array:
-    where = np.broadcast_to(mask, grad.shape).ravel().tolist()
-    values = [g for g, m in zip(grad.ravel().tolist(), where, strict=True) if m]
-    return np.array([*values, *[0.0] * (math.prod(sizes) - len(values))]).reshape(sizes)
 
 
 def nonzero_places(x: Array) -> Array:
@@ -230,20 +207,15 @@ _fill = lambda x, dim, index, value: slices_combined(
 REFERENCES: dict[str, Callable[..., Any]] = {
     "where": choice, "where.default": nonzero_columns,
     "masked_scatter": masked_scatter,
-    "masked_scatter_backward": masked_scatter_backward,
     "nonzero": nonzero_places, "argwhere": nonzero_places, "nonzero_numpy": nonzero_columns,
     "nonzero_static": nonzero_static,
-    "gather": gathered, "_gather_backward": scattered_back,
-    "gather_backward": lambda grad, x, dim, index, _: scattered_back(grad, x.shape, dim, index),
+    "gather": gathered,
     "scatter": scattered,
     "scatter_add": lambda x, dim, index, source: scattered(x, dim, index, source, "sum"),
     "scatter_reduce": scattered, "take_along_dim": taken_along,
     "index_select": lambda x, dim, index: np.stack(
         [front(x, dim)[k] for k in np.atleast_1d(index).tolist()], dim
     ) if x.ndim and index.size else x.take(index, dim) if x.ndim else x,
-    "index_select_backward": lambda grad, sizes, dim, index: slices_combined(
-        np.zeros(sizes, grad.dtype), dim, index, grad, lambda old, values: sum(values)
-    ),
     "index_add": lambda x, dim, index, source, alpha=1: slices_combined(
         x, dim, index, source, lambda old, values: old + alpha * sum(values)
     ),
@@ -251,14 +223,12 @@ REFERENCES: dict[str, Callable[..., Any]] = {
         x, dim, index, source, lambda old, values: values[-1]
     ),
     "index_fill": _fill, "index_reduce": index_reduce,
-    "_index_backward": lambda grad, sizes, indices: zeros_but(chosen(sizes, indices), grad, sizes),
     "index_put": put, "_unsafe_index_put": put, "_index_put_impl_": put,
     "put": lambda x, index, source, accumulate=False: put_at(
         x, index % x.size if x.size else index, source.reshape(index.shape), accumulate
     ),
-    "slice": at(sliced), "slice_backward": back(sliced), "slice_scatter": over(sliced),
-    "select": at(selected), "select_backward": back(selected), "select_scatter": over(selected),
-    "diagonal": at(on_diagonal), "diagonal_backward": back(on_diagonal),
-    "diagonal_scatter": over(on_diagonal),
+    "slice": at(sliced), "slice_scatter": over(sliced),
+    "select": at(selected), "select_scatter": over(selected),
+    "diagonal": at(on_diagonal), "diagonal_scatter": over(on_diagonal),
     "_mostly": np.where, "_trusted": lambda condition, x: x,
 }  # fmt: skip

@@ -138,16 +138,6 @@ def adaptive_average(x: Array, output_size: Any) -> Array:
     return pool(x, adaptive(x, output_size), mean).astype(x.dtype)
 
 
-def put_back(grad: Array, shape: tuple[int, ...], indices: Array, dims: int) -> Array:
-    """Each gradient added at its index."""
-    result = np.zeros((math.prod(shape[:-dims]), math.prod(shape[-dims:])), grad.dtype)
-    rows = (math.prod(grad.shape[:-dims]), math.prod(grad.shape[-dims:]))
-    for row, places, numbers in zip(result, indices.reshape(rows), grad.reshape(rows), strict=True):
-        for place, number in zip(places, numbers, strict=True):
-            row[place] += number
-    return result.reshape(shape)
-
-
 def unpool(self: Array, indices: Array, output_size: Any, *_: Any) -> Array:
     dims = len(output_size)
     rows = (math.prod(self.shape[:-dims]), math.prod(self.shape[-dims:]))
@@ -156,20 +146,6 @@ def unpool(self: Array, indices: Array, output_size: Any, *_: Any) -> Array:
         for place, number in zip(places, numbers, strict=True):
             row[place] = number
     return result.reshape((*self.shape[:-dims], *output_size))
-
-
-def transposed(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The transpose of a linear function, by its value at every unit vector."""
-
-    def reference(grad_output: Array, self: Array, *options: Any, **named: Any) -> Array:
-        result = np.zeros(self.shape, grad_output.dtype)
-        for place in np.ndindex(self.shape):
-            unit = np.zeros(self.shape)
-            unit[place] = 1.0
-            result[place] = (grad_output * function(unit, *options, **named)).sum()
-        return result
-
-    return reference
 
 
 def random_starts(u: float, size: int, k: int, out: int) -> list[Places]:
@@ -198,24 +174,9 @@ def fractional(
     return np.concatenate(values).reshape(shape), np.concatenate(indices).reshape(shape)
 
 
-def again(grad: Array, x: Array, *options: Any, **named: Any) -> Array:
-    """The backward of max_pool2d, which finds the places again."""
-    return put_back(grad, x.shape, max_pool(2)(x, *options, **named)[1], 2)
-
-
-def at_given(dims: int) -> Callable[..., Any]:
-    """A backward whose last argument holds the indices."""
-    return lambda grad, x, *rest: put_back(grad, x.shape, rest[-1], dims)
-
-
-def adaptive_backward(dims: int) -> Callable[..., Any]:
-    return lambda grad, x: transposed(adaptive_average)(grad, x, grad.shape[-dims:])
-
-
 REFERENCES: dict[str, Callable[..., Any]] = {
     "adaptive_avg_pool1d": adaptive_average,
     "adaptive_max_pool1d": lambda x, size: maxima(x, adaptive(x, size)),
-    "max_pool2d_backward": again,
     "max_pool3d": only_values(max_pool(3)),
 }
 for _dims in (1, 2, 3):
@@ -227,9 +188,5 @@ for _dims in (2, 3):
     REFERENCES[f"adaptive_max_pool{_dims}d"] = REFERENCES["adaptive_max_pool1d"]
     REFERENCES[f"adaptive_avg_pool{_dims}d"] = adaptive_average
     REFERENCES[f"_adaptive_avg_pool{_dims}d"] = adaptive_average
-    REFERENCES[f"_adaptive_avg_pool{_dims}d_backward"] = adaptive_backward(_dims)
-    REFERENCES[f"avg_pool{_dims}d_backward"] = transposed(average(_dims))
     REFERENCES[f"fractional_max_pool{_dims}d"] = fractional
     REFERENCES[f"max_unpool{_dims}d"] = unpool
-    for _name in ("adaptive_max_pool{}d", "fractional_max_pool{}d", "max_pool{}d_with_indices"):
-        REFERENCES[f"{_name.format(_dims)}_backward"] = at_given(_dims)

@@ -83,14 +83,6 @@ def resample(
     return along(self, [matrix(n, m, mode, align_corners, s) for n, m, s in sizes])
 
 
-def resample_backward(
-    grad_output: Array, output_size: Any, input_size: Any, mode: str, align_corners: bool,
-    scales: Scales,
-) -> Array:  # fmt: skip
-    sizes = zip(input_size[2:], output_size, scales or [None] * len(output_size), strict=True)
-    return along(grad_output, [matrix(n, m, mode, align_corners, s).T for n, m, s in sizes])
-
-
 def _of(mode: str, *, corners: bool, overload: str) -> Callable[..., Array]:
     """The reference of one of PyTorch's operators."""
 
@@ -98,16 +90,12 @@ def _of(mode: str, *, corners: bool, overload: str) -> Callable[..., Array]:
         align, scales = (options[0], options[1:]) if corners else (False, options)
         return resample(self, output_size, mode, align, scales)
 
-    def backward(grad_output: Array, output_size: Any, input_size: Any, *options: Any) -> Array:
-        align, scales = (options[0], options[1:]) if corners else (False, options)
-        return resample_backward(grad_output, output_size, input_size, mode, align, scales)
-
     def vec(input: Array, output_size: Any, *options: Any) -> Array:
         *align, scales = options
         wanted = output_size or [int(n * s) for n, s in zip(input.shape[2:], scales, strict=True)]
         return resample(input, wanted, mode, bool(align and align[0]), scales)
 
-    return {"": plain, "backward": backward, "vec": vec}[overload]
+    return vec if overload else plain
 
 
 # --- grids ---------------------------------------------------------------------------------------
@@ -149,53 +137,6 @@ def grid_sample(input: Array, grid: Array, mode: int, padding: int, align_corner
                 input.dtype
             )
         result[(place[0], slice(None), *place[1:])] = values
-    return result
-
-
-def grid_sample_input_backward(
-    grad_output: Array, grid: Array, input_size: Any, *options: Any
-) -> Array:
-    """For each element the samples of an input that is 1 there, times the gradients."""
-    result = np.zeros(input_size, grad_output.dtype)
-    for place in np.ndindex(*input_size):
-        unit = np.zeros(input_size)
-        unit[place] = 1
-        result[place] = (grid_sample(unit, grid, *options) * grad_output).sum()
-    return result
-
-
-def grid_sample_grid_backward(
-    grad_output: Array, input: Array, grid: Array, *options: Any
-) -> Array:
-    """Differences of five points, which are exact for the cubics between kinks."""
-    step, exact, wide = 2.0**-13, np.zeros(grid.shape), grid.astype(float)
-    for at, factor in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
-        for d in range(grid.shape[-1]):
-            moved = wide.copy()
-            moved[..., d] += at * step
-            change = (grid_sample(input.astype(float), moved, *options) * grad_output).sum(1)
-            exact[..., d] += factor * change / (12 * step)
-    return exact.astype(grid.dtype)
-
-
-def grid_sampler_backward(
-    grad_output: Array, input: Array, grid: Array, *options: Any
-) -> tuple[Array, ...]:
-    """The gradients that are wanted."""
-    *chosen, wanted = options
-    of_input = grid_sample_input_backward(grad_output, grid, input.shape, *chosen)
-    of_grid = grid_sample_grid_backward(grad_output, input, grid, *chosen)
-    return tuple(g for g, w in zip((of_input, of_grid), wanted, strict=True) if w)
-
-
-def affine_grid_backward(grad: Array, size: Sequence[int], align_corners: bool) -> Array:
-    """For each entry the grid of a map that is 1 there, times the gradients."""
-    dims = len(size) - 2
-    result = np.zeros((size[0], dims, dims + 1), grad.dtype)
-    for place in np.ndindex(*result.shape):
-        unit = np.zeros(result.shape)
-        unit[place] = 1
-        result[place] = (affine_grid(unit, size, align_corners) * grad).sum()
     return result
 
 
@@ -253,18 +194,12 @@ def channel_shuffle(self: Array, groups: int) -> Array:
 
 REFERENCES: dict[str, Callable[..., Any]] = {
     "_resample": resample,
-    "_resample_backward": resample_backward,
     "_resample_by": resample_by,
     "_grid_sample": grid_sample,
-    "_grid_sample_input_backward": grid_sample_input_backward,
-    "_grid_sample_grid_backward": grid_sample_grid_backward,
     "grid_sampler": grid_sample,
     "grid_sampler_2d": grid_sample,
     "grid_sampler_3d": grid_sample,
-    "grid_sampler_2d_backward": grid_sampler_backward,
-    "grid_sampler_3d_backward": grid_sampler_backward,
     "affine_grid_generator": affine_grid,
-    "affine_grid_generator_backward": affine_grid_backward,
     "pixel_shuffle": pixel_shuffle,
     "pixel_unshuffle": pixel_unshuffle,
     "channel_shuffle": channel_shuffle,
@@ -288,4 +223,3 @@ MODES = {  # operator: (mode, whether it takes align_corners)
 for _name, (_mode, _corners) in MODES.items():
     REFERENCES[f"{_name}.default"] = _of(_mode, corners=_corners, overload="")
     REFERENCES[f"{_name}.vec"] = _of(_mode, corners=_corners, overload="vec")
-    REFERENCES[f"{_name}_backward"] = _of(_mode, corners=_corners, overload="backward")

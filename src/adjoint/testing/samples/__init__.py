@@ -30,7 +30,8 @@ from adjoint.core.records import record
 from adjoint.table import FAMILIES
 from adjoint.table.rows import Row
 from adjoint.testing import references
-from adjoint.testing.samples import automatic, derived
+from adjoint.testing.samples import automatic, backwards, derived
+from adjoint.testing.samples.arguments import Made, brief, made, whole
 
 Array = np.ndarray[Any, Any]
 
@@ -55,37 +56,8 @@ class Sample:
         self.order = order
 
     def __repr__(self) -> str:
-        shown = [_brief(a) for a in self.args] + [
-            f"{k}={_brief(v)}" for k, v in self.kwargs.items()
-        ]
+        shown = [brief(a) for a in self.args] + [f"{k}={brief(v)}" for k, v in self.kwargs.items()]
         return f"({', '.join(shown)})"
-
-
-class Made(tuple[Any, ...]):
-    """An argument that is made of tensors, which laws vary: a function and its arguments.
-
-    A sparse tensor is made of its values: `made(lambda v: ad.sparse_coo_tensor(i, v, size), v)`.
-    """
-
-    __slots__ = ()
-
-    def value(self) -> Any:
-        """The argument."""
-        function, *arguments = self
-        return function(*arguments)
-
-    def __repr__(self) -> str:
-        return _brief(self.value())
-
-
-def made(function: Callable[..., Any], *arguments: Any) -> Made:
-    """An argument of a sample that a function makes of tensors."""
-    return Made((function, *arguments))
-
-
-def whole(value: Any) -> Any:
-    """An argument as an operator gets it."""
-    return value.value() if isinstance(value, Made) else value
 
 
 def densely(value: Any) -> Any:
@@ -97,17 +69,6 @@ def densely(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [densely(v) for v in value]
     return value
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, Made):
-        return repr(value)
-    if isinstance(value, ad.Tensor):
-        return f"{value.dtype.name}{list(value.shape)}"
-    if isinstance(value, list | tuple):
-        inner = ", ".join(map(_brief, value))
-        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
-    return repr(value)
 
 
 class Make:
@@ -259,7 +220,7 @@ def _full_name(name: str) -> str:
 def load() -> None:
     """Import the samplers of every family that has some."""
     for module in pkgutil.iter_modules(__path__):
-        if module.name not in ("automatic", "derived"):
+        if module.name not in ("arguments", "automatic", "backwards", "derived"):
             imported(f"{__name__}.{module.name}")
 
 
@@ -290,8 +251,9 @@ def for_row(
         if entry.real and dtype.is_complex:
             continue
         found += [(s, entry.reference or known) for s in _run(entry.function(make), make)]
-    if not found and row.family in FAMILIES:
-        found += derived.samples(row, make, Sample, lambda other: for_row(other, dtype, seed))
+    for kind in (derived, backwards):
+        if not found and row.family in FAMILIES:
+            found += kind.samples(row, make, Sample, lambda other: for_row(other, dtype, seed))
     _name_apart([sample for sample, _ in found], row)
     return found
 

@@ -83,11 +83,6 @@ def prelus(make: Make) -> Samples:
     yield Sample(make(0, 3), make.positive(3), name="empty")
 
 
-@sampler("_prelu_kernel_backward", real=True)
-def prelu_backwards(make: Make) -> Samples:
-    yield Sample(make(2, 3), make(2, 3), make.positive(3), name="plain")
-
-
 @sampler("rrelu", real=True)
 def random_slopes(make: Make) -> Samples:
     yield Sample(make(2, 3), name="evaluating")
@@ -115,12 +110,6 @@ def gates(make: Make) -> Samples:
     yield Sample(make(2, 6), -1, name="rows")
     yield Sample(make(6, 2).t(), 1, name="transposed")
     yield Sample(make(0, 4), 1, name="empty")
-
-
-@sampler("glu_backward")
-def gates_backward(make: Make) -> Samples:
-    yield Sample(make(2, 2), make(2, 4), -1, name="rows")
-    yield Sample(make(2, 3), make(4, 3), 0, name="columns")
 
 
 @sampler("glu_jvp")
@@ -160,20 +149,6 @@ def nothing_left(make: Make) -> Samples:
     yield Sample(make.like(rows), 1, name="nothing left", kink=True)
 
 
-@sampler("_softmax_backward_data", real=True)
-def softmax_backwards(make: Make) -> Samples:
-    yield Sample(make(2, 3), make.probability(2, 3), 1, make.dtype, name="rows")
-    yield Sample(make(3, 2), make.probability(3, 2), 0, make.dtype, name="columns")
-    yield Sample(make(), make.probability(), 0, make.dtype, name="0-d")
-
-
-@sampler("_log_softmax_backward_data", real=True)
-def log_softmax_backwards(make: Make) -> Samples:
-    yield Sample(make(2, 3), make(2, 3), 1, make.dtype, name="rows")
-    yield Sample(make(3, 2), make(3, 2), 0, make.dtype, name="columns")
-    yield Sample(make(), make(), 0, make.dtype, name="0-d")
-
-
 @sampler("_softmax_gradient", real=True)
 def softmax_gradients(make: Make) -> Samples:
     """Results are shares, none above 1/2: the gradient of such a one is taken from the others."""
@@ -198,9 +173,3 @@ def masked(make: Make) -> Samples:
     square = ad.tensor([[False, True], [False, False]])
     yield Sample(make(2, 1, 2, 2), square, 3, 0, name="source mask")
     yield Sample(make(2, 1, 2, 2), square, 3, 1, name="padding mask")
-
-
-@sampler("_masked_softmax_backward", real=True)
-def masked_backwards(make: Make) -> Samples:
-    mask = ad.tensor([[False, True, False], [False, False, True]])
-    yield Sample(make(2, 3), make.probability(2, 3), mask, 1, name="rows")

@@ -161,11 +161,6 @@ def efficient_dropouts(make: Make) -> Samples:
     yield Sample(*four(make), make(1, 2, 3, 4), False, 0.4, name="dropout")
 
 
-@sampler("_scaled_dot_product_cudnn_attention", reference=BIASED, real=True)
-def cudnns(make: Make) -> Samples:
-    yield Sample(*four(make), make(3, 4), True, 0.0, True, name="bias")
-
-
 @sampler("_scaled_dot_product_fused_attention_overrideable", reference=scaled, real=True)
 def overrideables(make: Make) -> Samples:
     yield Sample(*four(make), name="plain")

@@ -184,13 +184,6 @@ def slow_conv2ds(make: Make) -> Samples:
     yield Sample(make(1, 2, 2, 3), make(2, 2, 2, 1), (2, 1), None, (1, 1), (0, 0), name="no bias")
 
 
-@sampler("_slow_conv2d_backward.output_mask")
-def slow_conv2d_backwards(make: Make) -> Samples:
-    given = (make(1, 3, 2, 2), make(1, 2, 3, 3), make(3, 2, 2, 2), (2, 2), (1, 1), (0, 0))
-    yield Sample(*given, (True, True, True), name="all")
-    yield Sample(*given, (True, False, False), name="input")
-
-
 @sampler("slow_conv3d", "slow_conv3d_forward")
 def slow_conv3ds(make: Make) -> Samples:
     k = (2, 1, 2)

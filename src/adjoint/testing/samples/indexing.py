@@ -104,12 +104,6 @@ def masked_scatter(make: Any) -> Samples:
     yield Sample(make(2), _bools([False, False]), make(0), name="nothing")
 
 
-@sampler("masked_scatter_backward")
-def masked_scatter_backward(make: Any) -> Samples:
-    yield Sample(make(2, 3), make.bool(2, 3), (6,), name="plain")
-    yield Sample(make(2, 3), make.bool(3), (2, 4), name="broadcast")
-
-
 @sampler(
     "masked_select",
     reference=lambda self, mask: np.array(
@@ -152,17 +146,6 @@ def gather_scalars(make: Any) -> Samples:
     yield Sample(make(), 0, _ints([0, 0]), name="0-d")
     yield Sample(make(3), 0, _ints(2), name="0-d index")
     yield Sample(make(2, 3, 2), 1, make.index(3, 2, 4, 1), name="3-d")
-
-
-@sampler("_gather_backward")
-def gather_backward(make: Any) -> Samples:
-    yield Sample(make(3, 5), (3, 4), 1, make.index(4, 3, 5), name="plain")
-    yield Sample(make(2, 3), (3, 4), -2, make.index(3, 2, 3), name="smaller")
-
-
-@sampler("gather_backward")
-def gather_backward_of_tensor(make: Any) -> Samples:
-    yield Sample(make(3, 5), make(3, 4), 1, make.index(4, 3, 5), False, name="plain")
 
 
 @sampler("_scatter_winners")
@@ -279,12 +262,6 @@ def index_select_scalars(make: Any) -> Samples:
     yield Sample(make(3), 0, _ints(1), name="0-d index")
 
 
-@sampler("index_select_backward")
-def index_select_backward(make: Any) -> Samples:
-    yield Sample(make(3, 4), (3, 4), 0, _ints([2, 0, 2]), name="rows")
-    yield Sample(make(2, 3), (2, 5), -1, _ints([4, 4, 1]), name="columns")
-
-
 @sampler("index_add")
 def index_add(make: Any) -> Samples:
     alpha = 0.5 + 2j if make.is_complex else 1.5
@@ -374,12 +351,6 @@ def index(make: Any) -> Samples:
     yield Sample(make(2, 3).t(), [_ints([2, 2]), _ints([0, 1])], name="transposed")
 
 
-@sampler("_index_backward")
-def index_backward(make: Any) -> Samples:
-    yield Sample(make(3, 4, 2), (3, 4, 2), [_ints([2, 0, 2])], name="rows")
-    yield Sample(make(2, 4), (3, 4, 2), [_ints([0, 0]), None, _ints([1, 1])], name="apart")
-
-
 @sampler("index_put", "_unsafe_index_put")
 def index_put_added(make: Any) -> Samples:
     for name, indices in (*_keys(), *_masks()):
@@ -460,12 +431,6 @@ def select(make: Any) -> Samples:
     yield Sample(make(3, 0), 0, 2, name="empty")
 
 
-@sampler("select_backward")
-def select_backward(make: Any) -> Samples:
-    yield Sample(make(4), (3, 4), 0, 1, name="row")
-    yield Sample(make(), (3,), -1, -1, name="element")
-
-
 @sampler("select_scatter")
 def select_scatter(make: Any) -> Samples:
     yield Sample(make(3, 4), make(4), 0, 1, name="row")
@@ -480,12 +445,6 @@ def slices(make: Any) -> Samples:
     yield Sample(make(5, 3), 0, 0, 100, 2, name="every other")
     yield Sample(make(5, 3), -2, 4, 2, name="empty")
     yield Sample(make(5), 0, -100, None, 3, name="clamped")
-
-
-@sampler("slice_backward")
-def slice_backward(make: Any) -> Samples:
-    yield Sample(make(3, 3), (5, 3), 0, 1, 4, 1, name="rows")
-    yield Sample(make(3, 2), (3, 4), -1, 0, 100, 2, name="every other")
 
 
 @sampler("slice_scatter")
@@ -507,12 +466,6 @@ def diagonal(make: Any) -> Samples:
     yield Sample(make(4, 3).t(), 1, name="above")
     yield Sample(make(2, 3, 4), -1, -1, 0, name="3-d")
     yield Sample(make(3, 4), 5, name="empty")
-
-
-@sampler("diagonal_backward")
-def diagonal_backward(make: Any) -> Samples:
-    yield Sample(make(3), (3, 4), 0, 0, 1, name="plain")
-    yield Sample(make(3, 2), (2, 3, 4), -1, -1, 0, name="3-d")
 
 
 @sampler("diagonal_scatter")

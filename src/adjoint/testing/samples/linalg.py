@@ -281,9 +281,3 @@ def distances_in_a_mode_by_keyword(make: Any) -> Samples:
     yield Sample(
         make(3, 2), make(4, 2), 3.0, compute_mode="donot_use_mm_for_euclid_dist", name="p 3"
     )
-
-
-@sampler("_pdist_backward")
-def gradients_of_distances(make: Any) -> Samples:
-    points = make(4, 2)
-    yield Sample(make(6), points, 2.0, points.detach().pdist(2.0), name="euclidean")

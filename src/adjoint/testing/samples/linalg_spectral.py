@@ -226,12 +226,6 @@ def crosses_legacy(make: Any) -> Samples:
     yield Sample(make(2, 3), make(2, 3), -1, name="dim")
 
 
-@sampler("linalg_vecdot")
-def dots(make: Any) -> Samples:
-    yield Sample(make(2, 3), make(3), name="broadcast")
-    yield Sample(make(3, 2), make(3, 2), dim=0, name="dim 0")
-
-
 @sampler("linalg_vander")
 def vandermonde(make: Any) -> Samples:
     yield Sample(make(3), name="plain")
@@ -284,16 +278,6 @@ def tangents_of_euclidean_distances(make: Any) -> Samples:
     yield Sample(make(3, 2), x, make(2, 4, 2), make(2, 3, 4).abs() + 1, name="batches")
     yield Sample(make(0, 2), make(0, 2), y, make(0, 4), name="no points")
     yield Sample(make(3, 2), x, y, make.like(np.zeros((3, 4))), name="coinciding", kink=True)
-
-
-@sampler("_cdist_backward", real=True)
-def distance_gradients(make: Any) -> Samples:
-    for p in (2.0, 3.0):
-        x1, x2 = make.distinct(3, 2), make.unit(2, 2)
-        distance = np.array(
-            np.linalg.norm(x1.detach().numpy()[:, None] - x2.detach().numpy(), p, -1)
-        )
-        yield Sample(make(3, 2), x1, x2, p, make.like(distance), name=f"p {p}")
 
 
 @sampler("pairwise_distance")

@@ -93,25 +93,6 @@ def pixel_likelihoods_forward(make: Make) -> Samples:
         yield Sample(make(1, 3, 2, 2), target, make.positive(3), reduction, 1, name=name)
 
 
-@sampler("nll_loss_backward", real=True)
-def likelihoods_backward(make: Make) -> Samples:
-    target = integers([2, 0, 1, -100])
-    for reduction, name in NAMES.items():
-        grad = make(4) if reduction == NONE else make()
-        rest = (make.positive(3), reduction, -100, make.positive())
-        yield Sample(grad, make(4, 3), target, *rest, name=name)
-    yield Sample(make(), make(3), integers(1), None, NONE, -100, make.positive(), name="one sample")
-
-
-@sampler("nll_loss2d_backward", real=True)
-def pixel_likelihoods_backward(make: Make) -> Samples:
-    target = integers(np.arange(4).reshape(1, 2, 2) % 3)
-    for reduction, name in NAMES.items():
-        grad = make(1, 2, 2) if reduction == NONE else make()
-        rest = (make.positive(3), reduction, 1, make.positive())
-        yield Sample(grad, make(1, 3, 2, 2), target, *rest, name=name)
-
-
 @sampler("cross_entropy_loss", reference=cross_entropy_reference, real=True)
 def cross_entropies(make: Make) -> Samples:
     target = integers([2, 0, 1, 2])
@@ -221,26 +202,6 @@ def several_labels(make: Make) -> Samples:
         yield Sample(make(2, 3), target, weight, reduction, name=f"weighted {name}")
 
 
-@sampler("mse_loss_backward", "soft_margin_loss_backward", real=True)
-def plain_backwards(make: Make) -> Samples:
-    for reduction, name in NAMES.items():
-        grad = make(2, 3) if reduction == NONE else make()
-        yield Sample(grad, make(2, 3), make(2, 3), reduction, name=name)
-
-
-@sampler("smooth_l1_loss_backward", "huber_loss_backward", real=True)
-def huber_backwards(make: Make) -> Samples:
-    for reduction, name in NAMES.items():
-        grad = make(4) if reduction == NONE else make()
-        x = make.like([-3.0, -0.5, 0.2, 4.0])
-        yield Sample(grad, x, make.like(np.zeros(4)), reduction, 0.8, name=name)
-
-
-@sampler("smooth_l1_loss_backward", real=True)
-def sharp_l1_backwards(make: Make) -> Samples:
-    yield Sample(make(), make(2, 3), make(2, 3), MEAN, 0.0, name="beta 0")
-
-
 def bce_reference(self: Any, target: Any, weight: Any = None, reduction: int = MEAN) -> Any:
     p, t = np.asarray(self, np.float64), np.asarray(target, np.float64)
     with np.errstate(divide="ignore"):
@@ -264,14 +225,6 @@ def certain(make: Make) -> Samples:
     yield Sample(
         make.like([0.0, 1.0, 0.0, 1.0]), make.like([0.0, 1.0, 1.0, 0.0]), name="certain", kink=True
     )
-
-
-@sampler("binary_cross_entropy_backward", real=True)
-def binary_cross_entropy_backwards(make: Make) -> Samples:
-    p, t = make.probability(2, 3), make.probability(2, 3)
-    for reduction, name in NAMES.items():
-        grad = make(2, 3) if reduction == NONE else make()
-        yield Sample(grad, p, t, make.positive(3), reduction, name=name)
 
 
 def logits_reference(
@@ -380,16 +333,6 @@ def multi_margins(make: Make) -> Samples:
     yield Sample(make(), integers(0), name="0-d")
 
 
-@sampler("multi_margin_loss_backward", real=True)
-def multi_margin_backwards(make: Make) -> Samples:
-    target = integers([2, 0, 1])
-    for reduction, name in NAMES.items():
-        grad = make(3) if reduction == NONE else make()
-        rest = (make.distinct(3, 3), target, 2, 0.7, make.positive(3), reduction)
-        yield Sample(grad, *rest, name=name)
-    yield Sample(make(), make.distinct(3), integers(1), 1, 0.7, name="one sample")
-
-
 @sampler("multilabel_margin_loss", "multilabel_margin_loss_forward", real=True)
 def multilabel_margins(make: Make) -> Samples:
     target = integers([[3, 0, -1, 1], [1, -1, 1, 2], [-1, 0, 1, 2]])
@@ -397,15 +340,6 @@ def multilabel_margins(make: Make) -> Samples:
         yield Sample(make.distinct(3, 4), target, reduction, name=name)
     yield Sample(make.distinct(4), integers([3, 0, -1, 1]), MEAN, name="one sample")
     yield Sample(make(), integers(0), MEAN, name="0-d")
-
-
-@sampler("multilabel_margin_loss_backward", real=True)
-def multilabel_margin_backwards(make: Make) -> Samples:
-    target = integers([[3, 0, -1, 1], [1, -1, 1, 2]])
-    named = make.like([[1.0, 0, 0, 1], [0, 1, 0, 0]]).detach()
-    for reduction, name in NAMES.items():
-        grad = make(2) if reduction == NONE else make()
-        yield Sample(grad, make.distinct(2, 4), target, reduction, named, name=name)
 
 
 # --- texts ---------------------------------------------------------------------------------------
@@ -526,9 +460,3 @@ def linear_losses(make: Make) -> Samples:
     )
     yield Sample(make(3, 2), make(4, 2), integers([1, 2, 3]), None, 2, 5, name="ignored")
     yield Sample(make(0, 2), make(4, 2), integers([]), make(4), 2, 5, name="no samples")
-
-
-@sampler("_linear_cross_entropy_backward", real=True)
-def linear_loss_backwards(make: Make) -> Samples:
-    yield Sample(make(3), make(3, 2), make(4, 2), integers([1, 0, 3]), make(4), -100, 2, name="two")
-    yield Sample(make(3), make(3, 2), make(4, 2), integers([1, 2, 3]), None, 2, 5, name="ignored")

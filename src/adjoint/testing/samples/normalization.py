@@ -68,20 +68,6 @@ def statistics(x: ad.Tensor, normalized_shape: tuple[int, ...], eps: float) -> A
     return mean, rstd
 
 
-# Differences keep mean and rstd and move the input alone, while the derivative goes through them:
-# so they are not compared here, but for layer_norm, to second order.
-@sampler("native_layer_norm_backward", real=True)
-def layer_norm_backwards(make: Make) -> Samples:
-    x, every = make(2, 3, 4), (True, True, True)
-    mean, rstd = statistics(x, (4,), EPS)
-    yield Sample(make(2, 3, 4), x, (4,), mean, rstd, make(4), make(4), every, name="all", kink=True)
-    mean, rstd = statistics(x, (3, 4), EPS)
-    yield Sample(
-        make(2, 3, 4), x, (3, 4), mean, rstd, None, None, (True, False, False), name="input",
-        kink=True,
-    )  # fmt: skip
-
-
 @sampler("_layer_norm_backward", "_layer_norm_input_backward", real=True)
 def layer_norm_input_backwards(make: Make) -> Samples:
     x = make(2, 3, 4)
@@ -114,13 +100,6 @@ def rms_norms(make: Make) -> Samples:
 def fused_rms_norms(make: Make) -> Samples:
     yield Sample(make(2, 3, 4), (4,), make(4), None, name="last dimension")
     yield Sample(make(2, 3), (3,), None, 0.1, name="no weight")
-
-
-@sampler("_fused_rms_norm_backward")
-def fused_rms_norm_backwards(make: Make) -> Samples:
-    x = make(2, 3)
-    rstd = ad.ops._fused_rms_norm(x.detach(), (3,), None, 0.1)[1]
-    yield Sample(make(2, 3), x, (3,), rstd, make(3), (True, True), name="both", kink=True)
 
 
 @sampler("_rms_norm_backward", "_rms_norm_input_backward")
@@ -198,16 +177,6 @@ def trained_batch_norms(make: Make) -> Samples:
     yield Sample(make(3, 3, 4, 2).permute(0, 3, 1, 2), make(2), None, EPS, name="channels last")
 
 
-# As for layer norm: differences keep the statistics, and the derivative goes through them.
-@sampler("_batch_normalized_backward", real=True)
-def trained_batch_norm_gradients(make: Make) -> Samples:
-    for shape in ((4, 2), (3, 2, 3, 4)):
-        x = make(*shape)
-        mean, rstd = ad.ops._batch_normalized(x.detach(), None, None, EPS)[1:3]
-        name = f"{len(shape)} dimensions"
-        yield Sample(make(*shape), x, make(2), mean, rstd, name=name, kink=True)
-
-
 @sampler("batch_norm", reference=batch_norm_reference, real=True)
 def whole_batch_norms(make: Make) -> Samples:
     for sample in batch_norms(make):
@@ -275,14 +244,6 @@ def batch_norm_backwards(make: Make) -> Samples:
     yield Sample(make(3, 2, 2), x, make(2), *running, name="evaluating")
 
 
-@sampler("batch_norm_backward", real=True)
-def batch_norm_backwards_with_reserve(make: Make) -> Samples:
-    x = make(3, 2, 2)
-    saved = (None, None, *batch_statistics(x), True, EPS, (True, True, True))
-    reserve = ad.zeros(0, dtype=ad.uint8)
-    yield Sample(make(3, 2, 2), x, make(2), *saved, reserve, name="training", kink=True)
-
-
 @sampler("instance_norm", real=True)
 def instance_norms(make: Make) -> Samples:
     rest = (True, 0.1, EPS, True)
@@ -304,14 +265,6 @@ def group_norms(make: Make) -> Samples:
 def native_group_norms(make: Make) -> Samples:
     yield Sample(make(2, 4, 3), make(4), make(4), 2, 4, 3, 2, EPS, name="two groups")
     yield Sample(make(2, 4), None, None, 2, 4, 1, 1, EPS, name="one group")
-
-
-@sampler("native_group_norm_backward", real=True)
-def group_norm_backwards(make: Make) -> Samples:
-    x = make(2, 4, 3)
-    saved = ad.ops.native_group_norm(x.detach(), None, None, 2, 4, 3, 2, EPS)[1:]
-    rest = (make(4), 2, 4, 3, 2, (True, True, True))
-    yield Sample(make(2, 4, 3), x, *saved, *rest, name="all", kink=True)
 
 
 @sampler("norm_except_dim")

@@ -91,17 +91,6 @@ def around(dims: int) -> Any:
     return samples
 
 
-def backwards(dims: int) -> Any:
-    def samples(make: Make) -> Samples:
-        for name, pad in (("plain", PADDINGS[dims]), ("cut", (-1, 1, *PADDINGS[dims][2:]))):
-            shape = list(SHAPES[dims])
-            for i in range(dims):
-                shape[-1 - i] += pad[2 * i] + pad[2 * i + 1]
-            yield Sample(make(*shape), make(*SHAPES[dims]), pad, name=name)
-
-    return samples
-
-
 def reference(mode: str) -> Any:
     return lambda self, padding: by_numpy(self, padding, mode)
 
@@ -109,4 +98,3 @@ def reference(mode: str) -> Any:
 for _dims in (1, 2, 3):
     for _name, _mode in (("reflection", "reflect"), ("replication", "replicate")):
         sampler(f"{_name}_pad{_dims}d", reference=reference(_mode))(around(_dims))
-        sampler(f"{_name}_pad{_dims}d_backward")(backwards(_dims))

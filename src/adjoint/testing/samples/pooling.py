@@ -59,34 +59,8 @@ def maxima(dims: int) -> Any:
     return samples
 
 
-def backwards_of_maxima(dims: int) -> Any:
-    pool = getattr(ad.ops, f"max_pool{dims}d_with_indices")
-
-    def samples(make: Make) -> Samples:
-        for name, short in WINDOWS.items():
-            full = (*short, *((), 0, 1, False)[len(short) - 1 :])
-            options = lists(full, dims)
-            x = make.distinct(*PLAIN[dims][1:] if name == "gaps" else PLAIN[dims])
-            values, indices = pool(x.detach(), *options)
-            yield Sample(make(*values.shape), x, *options, indices, name=name)
-
-    return samples
-
-
-@sampler("max_pool2d_backward", real=True)
-def backwards_without_indices(make: Make) -> Samples:
-    for name, options in WINDOWS.items():
-        x = make.distinct(*PLAIN[2])
-        shape = ad.ops.max_pool2d(x.detach(), *options).shape
-        yield Sample(make(*shape), x, *options, name=name)
-    x = make.distinct(1, 2, 5)
-    yield Sample(make(1, 1, 4), x, (2, 2), 1, name="no batch")
-
-
 for _dims in (1, 2, 3):
     sampler(f"max_pool{_dims}d", f"max_pool{_dims}d_with_indices", real=True)(maxima(_dims))
-for _dims in (2, 3):
-    sampler(f"max_pool{_dims}d_with_indices_backward", real=True)(backwards_of_maxima(_dims))
 
 
 # --- averages ------------------------------------------------------------------------------------
@@ -117,23 +91,8 @@ def averages(dims: int) -> Any:
     return samples
 
 
-def backwards_of_averages(dims: int) -> Any:
-    pool = getattr(ad.ops, f"avg_pool{dims}d")
-
-    def samples(make: Make) -> Samples:
-        for name, short in (*AVERAGES.items(), ("divisor", (2, 1, 0, False, True, 3))):
-            full = (*short, *((), 0, False, True, None)[len(short) - 1 :])
-            options = lists(full[:3], dims) + full[3:]
-            x = make(*(PLAIN[dims][1:] if name == "gaps" else PLAIN[dims]))
-            yield Sample(make(*pool(x.detach(), *options).shape), x, *options, name=name)
-
-    return samples
-
-
 for _dims in (1, 2, 3):
     sampler(f"avg_pool{_dims}d", real=True)(averages(_dims))
-for _dims in (2, 3):
-    sampler(f"avg_pool{_dims}d_backward", real=True)(backwards_of_averages(_dims))
 
 
 # --- windows that share a dimension out ----------------------------------------------------------
@@ -163,33 +122,11 @@ def adapted(dims: int, *, averages: bool) -> Any:
     return samples
 
 
-def backwards_of_adapted(dims: int) -> Any:
-    def samples(make: Make) -> Samples:
-        for name, sizes in OUTPUTS[dims].items():
-            yield Sample(make(*PLAIN[dims][:2], *sizes), make(*PLAIN[dims]), name=name)
-
-    return samples
-
-
-def backwards_of_adapted_maxima(dims: int) -> Any:
-    pool = getattr(ad.ops, f"adaptive_max_pool{dims}d")
-
-    def samples(make: Make) -> Samples:
-        for name, sizes in OUTPUTS[dims].items():
-            x = make.distinct(*PLAIN[dims])
-            values, indices = pool(x.detach(), sizes)
-            yield Sample(make(*values.shape), x, indices, name=name)
-
-    return samples
-
-
 for _dims in (1, 2, 3):
     sampler(f"adaptive_avg_pool{_dims}d", real=True)(adapted(_dims, averages=True))
     sampler(f"adaptive_max_pool{_dims}d", real=True)(adapted(_dims, averages=False))
 for _dims in (2, 3):
     sampler(f"_adaptive_avg_pool{_dims}d", real=True)(adapted(_dims, averages=True))
-    sampler(f"_adaptive_avg_pool{_dims}d_backward", real=True)(backwards_of_adapted(_dims))
-    sampler(f"adaptive_max_pool{_dims}d_backward", real=True)(backwards_of_adapted_maxima(_dims))
 
 
 # --- windows at random, and back -----------------------------------------------------------------
@@ -211,18 +148,6 @@ def at_random(dims: int) -> Any:
         x = make.distinct(*PLAIN[dims])
         one = (1,) * dims
         yield Sample(x, (3,) * dims, one, randoms(make, batch, channels, dims), name="one window")
-
-    return samples
-
-
-def backwards_at_random(dims: int) -> Any:
-    pool = getattr(ad.ops, f"fractional_max_pool{dims}d")
-
-    def samples(make: Make) -> Samples:
-        x = make.distinct(*PLAIN[dims])
-        kernels, out = (2,) * dims, tuple(s - 1 for s in PLAIN[dims][2:])
-        values, indices = pool(x.detach(), kernels, out, randoms(make, *PLAIN[dims][:2], dims))
-        yield Sample(make(*values.shape), x, kernels, out, indices, name="plain")
 
     return samples
 
@@ -249,5 +174,4 @@ def unpooled(dims: int) -> Any:
 
 for _dims in (2, 3):
     sampler(f"fractional_max_pool{_dims}d", real=True)(at_random(_dims))
-    sampler(f"fractional_max_pool{_dims}d_backward", real=True)(backwards_at_random(_dims))
     sampler(f"max_unpool{_dims}d", real=True)(unpooled(_dims))

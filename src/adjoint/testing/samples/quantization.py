@@ -88,20 +88,6 @@ def learnable_channels(make: Make) -> Samples:
     yield Sample(make(3, 2), scale, zero, 1, -2, 1, 0.5, name="columns, outside", kink=True)
 
 
-@sampler("_fake_quantize_learnable_per_tensor_affine_backward", real=True)
-def learnable_backwards(make: Make) -> Samples:
-    x = make.like([-2.03, -0.4, 0.17, 0.95, 5.0])
-    yield Sample(make(5), x, make.like([0.3]), make.like([1.2]), -4, 4, 0.5, name="plain")
-
-
-@sampler("_fake_quantize_learnable_per_channel_affine_backward", real=True)
-def learnable_channels_backwards(make: Make) -> Samples:
-    x = make.like([[-2.05, -0.4, 0.17], [0.95, 5.0, 0.3]])
-    numbers = make.like([0.3, 0.37]), make.like([1.2, -0.8])
-    yield Sample(make(2, 3), x, *numbers, 0, -4, 4, 0.5, name="rows")
-    yield Sample(make(3, 2), x.detach().t().requires_grad_(), *numbers, 1, -4, 4, name="columns")
-
-
 def state(count: int, low: float, high: float) -> list[Any]:
     """Running extrema, a scale and a zero point."""
     extrema = (ad.from_numpy(np.full(count, v, dtype=np.float32)) for v in (low, high))

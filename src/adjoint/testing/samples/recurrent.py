@@ -46,29 +46,6 @@ def lstm_layers(make: Make) -> Samples:
     yield Sample(*lstm(make, 2, 0), None, False, name="no sequences")
 
 
-def lstm_results(make: Make, sample: list[Any], batch_sizes: Any, reverse: bool) -> list[Any]:
-    """What a layer gave, as leaves, after gradients of all three results and before `reverse`."""
-    with ad.no_grad():
-        found = ad.ops._lstm_layer(*sample, batch_sizes, reverse)
-    grads = [make(*f.shape) for f in found]
-    rest = [f.detach().requires_grad_() for f in found]
-    return [*grads, *sample[1:], batch_sizes, *rest, reverse]
-
-
-@sampler("_lstm_layer_backward", real=True)
-def lstm_layer_backwards(make: Make) -> Samples:
-    plain = lstm_results(make, lstm(make, 2, 2), None, False)
-    yield Sample(*plain, name="forwards")
-    yield Sample(plain[0], None, None, *plain[3:], name="of the output alone")
-    yield Sample(None, plain[1], None, *plain[3:], name="of the cells alone")
-    yield Sample(*lstm_results(make, lstm(make, 2, 1), None, True), name="backwards")
-    yield Sample(*lstm_results(make, lstm(make, 2, 1, 2, 1), None, False), name="projected")
-    short = lstm_results(make, lstm(make, 2, 2, 1), sizes(2, 1), True)
-    yield Sample(*short, name="lengths backwards")
-    none = lstm_results(make, lstm(make, 1, 0, 1), None, False)
-    yield Sample(*none, name="no sequences")
-
-
 def gru(make: Make, steps: int, count: int, units: int = 2, *, bias: bool = True) -> list[Any]:
     """gates, hx, w_hh and b_hh."""
     state, (w_hh,) = make(count, units), weights(make, 3 * units, units)
@@ -83,25 +60,6 @@ def gru_layers(make: Make) -> Samples:
     yield Sample(*gru(make, 2, 3, 1), sizes(3, 1), True, name="lengths backwards")
     yield Sample(*gru(make, 1, 1), None, False, name="one step")
     yield Sample(*gru(make, 2, 0), None, False, name="no sequences")
-
-
-def gru_results(make: Make, sample: list[Any], batch_sizes: Any, reverse: bool) -> list[Any]:
-    """What a layer gave, after gradients of both results and before `reverse`."""
-    with ad.no_grad():
-        found = ad.ops._gru_layer(*sample, batch_sizes, reverse)
-    grads = [make(*f.shape) for f in found]
-    rest = [f.detach().requires_grad_() for f in found]
-    return [*grads, *sample[1:3], batch_sizes, *rest, reverse]
-
-
-@sampler("_gru_layer_backward", real=True)
-def gru_layer_backwards(make: Make) -> Samples:
-    plain = gru_results(make, gru(make, 2, 2), None, False)
-    yield Sample(*plain, name="forwards")
-    yield Sample(plain[0], None, *plain[2:], name="of the output alone")
-    yield Sample(None, *plain[1:], name="of the workspace alone")
-    yield Sample(*gru_results(make, gru(make, 2, 2, 1), sizes(2, 1), True), name="lengths")
-    yield Sample(*gru_results(make, gru(make, 1, 0, 1), None, False), name="no sequences")
 
 
 def plain_layer(make: Make, steps: int, count: int, units: int = 2) -> list[Any]:
@@ -294,12 +252,6 @@ def packing(make: Make) -> Samples:
     yield Sample(make(3, 4), sizes(4, 4, 2), True, name="batch first, vectors")
     yield Sample(make(5, 2), sizes(3, 2), False, name="longer than needed")
     yield Sample(make(1, 1, 1), sizes(1), False, name="one step")
-
-
-@sampler("_pack_padded_sequence_backward")
-def packing_backwards(make: Make) -> Samples:
-    yield Sample(make(4, 2), (3, 2, 2), sizes(2, 1, 1), False, name="two sequences")
-    yield Sample(make(4), (2, 5), sizes(2, 1, 1), True, name="batch first, longer")
 
 
 @sampler("_pad_packed_sequence")

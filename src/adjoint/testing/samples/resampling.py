@@ -39,22 +39,10 @@ def by_factors(dims: int, corners: bool) -> Any:
     return samples
 
 
-def backwards(dims: int, corners: bool) -> Any:
-    def samples(make: Make) -> Samples:
-        align = (False,) if corners else ()
-        shape, wanted = INPUTS[dims], OUTPUTS[dims]
-        yield Sample(make(*shape[:2], *wanted), wanted, shape, *align, name="both")
-        if corners:
-            yield Sample(make(*shape[:2], *wanted), wanted, shape, True, name="corners")
-
-    return samples
-
-
 for _name, (_, _corners) in resampling.MODES.items():
     _dims = int(_name.removesuffix("_aa")[-2])
     sampler(_name)(larger_and_smaller(_dims, _corners))
     sampler(f"{_name}.vec")(by_factors(_dims, _corners))
-    sampler(f"{_name}_backward")(backwards(_dims, _corners))
 
 NONE = [0.0, 0.0]
 FILTERS = ("cubic", "linear antialias", "cubic antialias", "lanczos antialias")
@@ -69,14 +57,6 @@ def resized(make: Make) -> Samples:
     yield Sample(make(1, 1, 3, 4), (1, 1), "linear", True, NONE, name="to one element")
     for mode in FILTERS:
         yield Sample(make(1, 1, 5, 3), (2, 5), mode, False, NONE, name=mode)
-
-
-@sampler("_resample_backward")
-def spread(make: Make) -> Samples:
-    yield Sample(make(0, 2, 2, 4), (2, 4), (0, 2, 3, 2), "linear", False, NONE, name="empty batch")
-    yield Sample(make(1, 1, 6, 8), (6, 8), (1, 1, 3, 4), "nearest", False, NONE, name="doubled")
-    for mode in ("nearest-exact", *FILTERS):
-        yield Sample(make(1, 1, 2, 5), (2, 5), (1, 1, 5, 3), mode, False, NONE, name=mode)
 
 
 @sampler("_resample_by")
@@ -146,52 +126,11 @@ def sampled_anywhere(make: Make) -> Samples:
         yield Sample(make(*shape), places(make, *grid), 0, 0, False, name=f"{dims}d")
 
 
-@sampler("_grid_sample_input_backward", real=True)
-def returned(make: Make) -> Samples:
-    for dims in (2, 3):
-        shape, grid = GRIDS[dims]
-        for name, chosen in options(dims):
-            grads = make(*shape[:2], *grid[1:-1])
-            yield Sample(grads, places(make, *grid), shape, *chosen, name=f"{dims}d {name}")
-
-
-@sampler("_grid_sample_grid_backward", real=True)
-def slopes(make: Make) -> Samples:
-    for dims in (2, 3):
-        shape, grid = GRIDS[dims]
-        for name, chosen in options(dims):
-            grads = make(*shape[:2], *grid[1:-1])
-            yield Sample(grads, make(*shape), places(make, *grid), *chosen, name=f"{dims}d {name}")
-
-
-def both(dims: int) -> Any:
-    def samples(make: Make) -> Samples:
-        if make.is_complex:
-            return
-        shape, grid = GRIDS[dims]
-        for mask in ((True, True), (True, False), (False, True)):
-            grads = make(*shape[:2], *grid[1:-1])
-            values = (grads, make(*shape), places(make, *grid))
-            yield Sample(*values, 0, 0, False, mask, name=f"wanted {mask[0]:d}{mask[1]:d}")
-
-    return samples
-
-
-for _dims in (2, 3):
-    sampler(f"grid_sampler_{_dims}d_backward")(both(_dims))
-
-
 @sampler("affine_grid_generator")
 def maps(make: Make) -> Samples:
     yield Sample(make(2, 2, 3), (2, 1, 3, 2), False, name="plane")
     yield Sample(make(1, 2, 3), (1, 1, 3, 2), True, name="plane corners")
     yield Sample(make(1, 3, 4), (1, 1, 2, 1, 3), False, name="space")
-
-
-@sampler("affine_grid_generator_backward")
-def maps_back(make: Make) -> Samples:
-    yield Sample(make(2, 3, 2, 2), (2, 1, 3, 2), False, name="plane")
-    yield Sample(make(1, 2, 1, 3, 3), (1, 1, 2, 1, 3), True, name="space corners")
 
 
 # --- shuffles ------------------------------------------------------------------------------------

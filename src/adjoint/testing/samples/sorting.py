@@ -61,14 +61,6 @@ def stable_orders(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([2.0, 1.0, 2.0, 1.0]), stable=True, kink=True, name="ties")
 
 
-@sampler(
-    "msort", reference=lambda self: np.sort(self, axis=0) if np.ndim(self) else self, real=True
-)
-def first_orders(make: Make) -> Iterator[Sample]:
-    yield Sample(make.distinct(4, 2), name="matrix")
-    yield Sample(make.distinct(5), name="vector")
-
-
 # selection by rank -------------------------------------------------------------------------------
 
 

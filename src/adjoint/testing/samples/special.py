@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -127,17 +126,6 @@ def probabilities(make: Make) -> Iterator[Sample]:
 def slopes(make: Make) -> Iterator[Sample]:
     yield Sample(make.probability(2, 3), name="plain")
     yield Sample(make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
-
-
-def _logit_gradient(grad: Any, p: Any, eps: float | None = None) -> Any:
-    inside = (p >= (0 if eps is None else eps)) & (p <= (1 if eps is None else 1 - eps))
-    return np.where(inside, grad / (p * (1 - p)), 0)
-
-
-@sampler("logit_backward", reference=_logit_gradient, real=True)
-def logit_gradients(make: Make) -> Iterator[Sample]:
-    yield Sample(make(2, 3), make.probability(2, 3), name="plain")
-    yield Sample(make(3), make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
 
 
 @sampler("mvlgamma", real=True)
