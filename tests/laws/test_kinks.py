@@ -157,6 +157,7 @@ ROOTS: dict[str, tuple[Function, float, float]] = {
     "0 sqrt": (lambda x: 0 * x.sqrt(), 0.0, 0.0),
     "square of sqrt": (lambda x: x.sqrt() ** 2, 1.0, math.nan),
     "sqrt times sqrt": (lambda x: x.sqrt() * x.sqrt(), 1.0, math.nan),
+    "sqrt of a power of sqrt": (lambda x: (x.sqrt() ** 4).sqrt(), 1.0, math.nan),
     "square of sqrt of a square": (lambda x: (x * x).sqrt() ** 2, 0.0, 2.0),
     "cos of sqrt": (lambda x: x.sqrt().cos(), -0.5, math.nan),
     "a root beside 1": (lambda x: (1 + x.sqrt()) ** 2 - 2 * x.sqrt(), 1.0, math.nan),
