@@ -157,11 +157,11 @@ def abs_nearby(self: Any) -> Any:
     return ops.where(self.real < 0, -self, self)
 
 
-def power_nearby(self: Any, exponent: float) -> Any:
+def power_nearby(self: Any, exponent: complex) -> Any:
     """xᵖ; by a root, which rounds nothing, where p is half a whole number."""
-    if exponent % 1 != 0.5:
+    if exponent.imag or exponent.real % 1 != 0.5:
         return self**exponent
-    return self.sqrt() ** int(2 * exponent)
+    return self.sqrt() ** int(2 * exponent.real)
 
 
 def power_derivative_nearby(self: Any, exponent: float, n: int) -> Any:
