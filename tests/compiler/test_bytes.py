@@ -55,12 +55,12 @@ def narrow(loop: ForLoop) -> list[Any]:
     """What a loop reads or writes that is a byte."""
     found = []
     for statement in loop.body:
-        if isinstance(statement, Load) and statement.c_type in _BYTES:
+        if isinstance(statement, Load) and statement.made.dtype in _BYTES:
             found.append(statement)
         if isinstance(statement, Store):
             value = statement.place.value
             size = 0 if isinstance(value, Local) else value.dtype.itemsize
-            if size == 1 or (isinstance(value, Local) and value.c_type in _BYTES):
+            if size == 1 or (isinstance(value, Local) and value.dtype in _BYTES):
                 found.append(statement)
     return found
 

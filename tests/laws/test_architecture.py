@@ -62,6 +62,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "serialization": ("core", *EAGER, "nn", "sparse"),
     "utils": ("core", "ops", *EAGER, "transforms", "exchange", "absent"),
 }
+NO_PATTERNS = ("compiler", "elements", "optim")
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
 
 
@@ -99,6 +100,18 @@ def test_imports_go_down(layer: str) -> None:
             parts = module.split(".")
             if parts[0] == "adjoint" and len(parts) > 1 and layer_of(parts[1:]) not in allowed:
                 wrong.append(f"{path.relative_to(SOURCE)}:{line} imports {module}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("layer", NO_PATTERNS)
+def test_elements_are_read_as_trees(layer: str) -> None:
+    """Nothing learns from C text: what an element is made of, its tree says."""
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{line}"
+        for path in (SOURCE / layer).rglob("*.py")
+        for module, line in imports_of(path)
+        if module in ("re", "regex")
+    ]
     assert wrong == []
 
 

@@ -7,7 +7,6 @@ value asked for twice at the same index is computed once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,27 +27,42 @@ from adjoint.compiler.definitions import (
     define,
     promoted_to,
 )
-from adjoint.compiler.loop_programs import Check, Guard, Leaf, Let, Load, Place, Select
+from adjoint.compiler.loop_programs import (
+    Check,
+    Guard,
+    Leaf,
+    Let,
+    Load,
+    Place,
+    Select,
+    position,
+)
 from adjoint.compiler.neighbours import Neighbours
 from adjoint.compiler.plan import FusedLoop, Plan, reduced_dims
-from adjoint.core.c_types import C_TYPES
-from adjoint.core.dtypes import HALVES, named
-from adjoint.core.promotion import element
+from adjoint.core import dtypes
+from adjoint.core.dtypes import HALVES, DType
 from adjoint.core.shapes import Shape, row_major
-from adjoint.core.symbolic_sizes import is_open
-from adjoint.expressions.c_numbers import cast, literal, narrowed, widened
-from adjoint.expressions.c_text import printed
 from adjoint.expressions.functions import VECTORIZED
-from adjoint.expressions.trees import FUNCTION, Expression, without_factor
+from adjoint.expressions.trees import (
+    FUNCTION,
+    Binary,
+    Choose,
+    Convert,
+    Expression,
+    Number,
+    Variable,
+    is_one,
+    is_zero,
+    number,
+    without_ones,
+)
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 
-_CALL = re.compile(rf"\b({'|'.join(map(re.escape, VECTORIZED))})f?\(")
 
-
-def calls(text: str) -> bool:
-    """Whether an expression calls a function that is fast only when vectorised."""
-    return _CALL.search(text) is not None
+def calls(tree: Expression) -> bool:
+    """Whether a tree calls a function that is fast only when vectorised."""
+    return not VECTORIZED.isdisjoint(tree.calls)
 
 
 class Body:
@@ -57,10 +71,10 @@ class Body:
     def __init__(self, plan: Plan, position: int, bounds: Sequence[tuple[int, int]]) -> None:
         self.plan, self.position, self.bounds = plan, position, bounds
         self.statements: list[Leaf] = []
-        self.names: dict[tuple[Value, Index, tuple[Guard, ...]], str] = {}
-        self.loads: dict[Any, str] = {}
+        self.trees: dict[tuple[Value, Index, tuple[Guard, ...]], Expression] = {}
+        self.loads: dict[Any, Variable] = {}
         self.count = 0
-        self.known: set[str] = set()  # variables that adding 0 does not change
+        self.known: set[Expression] = set()  # variables that adding 0 does not change
         self.neighbours = Neighbours(())
 
     def run(self, loop: FusedLoop, space: Shape) -> dict[Value, Affine]:
@@ -92,7 +106,7 @@ class Body:
 
     def functions(self) -> int:
         """The number of calls of vectorised functions in one iteration."""
-        return sum(1 for s in self.statements if isinstance(s, Let) and calls(s.text))
+        return sum(1 for s in self.statements if isinstance(s, Let) and calls(s.tree))
 
     def work(self) -> int:
         """The cost of one iteration, in additions."""
@@ -103,7 +117,7 @@ class Body:
         """The number of other expressions in one iteration."""
         return sum(isinstance(s, (Let, Select)) for s in self.statements) - self.functions()
 
-    def aligned(self, value: Value, space: Shape) -> str:
+    def aligned(self, value: Value, space: Shape) -> Expression:
         """The variable of a value that has one element for each iteration of the space."""
         if self.plan.is_read(value, self.position):
             address = flat(identity(len(space)), row_major(space))
@@ -115,7 +129,7 @@ class Body:
         assert index is not None, f"{value} is not aligned with {space}"
         return self.value(value, index)
 
-    def source(self, definition: Combination | Put, space: Shape) -> str:
+    def source(self, definition: Combination | Put, space: Shape) -> Expression:
         """The variable of the element that a reduction, a prefix or a put takes in."""
         if not isinstance(definition, Put):
             return self.aligned(definition.source, space)
@@ -139,25 +153,23 @@ class Body:
             place = self.chosen(whole, definition.target, index, ())
         return place
 
-    def new(self) -> str:
+    def new(self, dtype: DType) -> Variable:
         self.count += 1
-        return f"v{self.count}"
+        return Variable(f"v{self.count}", dtype)
 
-    def value(self, value: Value, index: Index, guards: tuple[Guard, ...] = ()) -> str:
-        """The variable, or the literal, of a value's element at an index."""
+    def value(self, value: Value, index: Index, guards: tuple[Guard, ...] = ()) -> Expression:
+        """The variable, or the number, that is a value's element at an index."""
         if value in self.plan.numbers:
-            number = self.plan.numbers[value]
-            whole = value.dtype.name == "bool"
-            return literal(bool(number) if whole else number, C_TYPES[value.dtype.name])
+            return number(self.plan.numbers[value], value.dtype)
         key = (value, index, guards)
-        if guards and (value, index, ()) in self.names:
-            return self.names[value, index, ()]
-        found = self.names.get(key)
+        if guards and (value, index, ()) in self.trees:
+            return self.trees[value, index, ()]
+        found = self.trees.get(key)
         if found is None:
-            found = self.names[key] = self._make(value, index, guards)
+            found = self.trees[key] = self._make(value, index, guards)
         return found
 
-    def _make(self, value: Value, index: Index, guards: tuple[Guard, ...]) -> str:
+    def _make(self, value: Value, index: Index, guards: tuple[Guard, ...]) -> Expression:
         plan = self.plan
         if plan.is_read(value, self.position):
             return self.load(Place(value, flat(index, row_major(value.shape))), guards)
@@ -183,39 +195,39 @@ class Body:
         if node is not value.node:
             definition = define(node)
             assert isinstance(definition, Pointwise)
-        text = self._expression(node, definition, index, guards)
-        if value.dtype.name == "bool":
-            text = f"({text}) != 0"  # any number but 0 is True
-        if text in self.known or text == literal(0, C_TYPES[value.dtype.name]):
-            return text
+        tree = self._expression(node, definition, index, guards)
+        if value.dtype is dtypes.bool_:
+            tree = Binary("!=", tree, number(0, dtypes.int32))  # any number but 0 is True
+        if tree in self.known or (is_zero(tree) and tree.dtype is value.dtype):
+            return tree
         if node.op.row.requires:
             self._require(node, index, guards)
-        name = self.let(value, text)
-        if text.endswith(f" + {literal(0, C_TYPES[value.dtype.name])}"):
-            self.known.add(name)
-        return name
+        made = self.let(value, tree)
+        if isinstance(tree, Binary) and tree.sign == "+" and is_zero(tree.right):
+            self.known.add(made)
+        return made
 
     def _require(self, node: Node, index: Index, guards: tuple[Guard, ...]) -> None:
         """Give the call up if the node's condition is false, as for an index out of range."""
         condition = argument(node, node.op.row.requires)
         truth = self.value(condition, broadcast(index, condition.shape), guards)
-        wrong = self.new()
-        self.statements.append(Let(wrong, "long long", f"({truth}) ? 0 : 1"))
-        self.statements.append(Check(self.new(), wrong, 1, False, guards))
+        wrong, place = self.new(dtypes.int64), self.new(dtypes.int64)
+        no, yes = (number(n, dtypes.int64) for n in (0, 1))
+        self.statements.append(Let(wrong, Choose(truth, no, yes)))
+        self.statements.append(Check(place, wrong, 1, False, guards))
 
-    def let(self, value: Value, text: str, *positions: Affine) -> str:
-        name = self.new()
-        self.statements.append(Let(name, C_TYPES[value.dtype.name], text, positions))
-        return name
+    def let(self, value: Value, tree: Expression, *positions: Affine) -> Variable:
+        made = self.new(value.dtype)
+        self.statements.append(Let(made, tree, positions))
+        return made
 
-    def load(self, place: Place, guards: tuple[Guard, ...]) -> str:
+    def load(self, place: Place, guards: tuple[Guard, ...]) -> Variable:
         key = (place, guards)
         found = self.loads.get(key) or self.loads.get((place, ()))
         if found is None:
             assert isinstance(place.value, Value)
-            found = self.loads[key] = self.new()
-            c_type = C_TYPES[place.value.dtype.name]
-            self.statements.append(Load(found, c_type, place, guards))
+            found = self.loads[key] = self.new(place.value.dtype)
+            self.statements.append(Load(found, place, guards))
         return found
 
     def chosen(
@@ -230,23 +242,23 @@ class Body:
                 total = total + index[dim] * stride
                 continue
             raw = self.value(dim, address.of(dim, index), guards)
-            name = self.loads.get(("check", raw, size, guards))
-            if name is None:
-                name = self.loads["check", raw, size, guards] = self.new()
-                self.statements.append(Check(name, raw, size, address.wraps, guards))
-            picked.append((name, stride))
+            made = self.loads.get(("check", raw, size, guards))
+            if made is None:
+                made = self.loads["check", raw, size, guards] = self.new(dtypes.int64)
+                self.statements.append(Check(made, raw, size, address.wraps, guards))
+            picked.append((made, stride))
         return Place(whole, total, tuple(picked))
 
-    def _counted(self, value: Value, definition: Arange, index: Index) -> str:
-        c_type = C_TYPES[value.dtype.name]
-        start, step = (literal(n, c_type) for n in (definition.start, definition.step))
-        return self.let(value, f"{start} + ({c_type})({{0}}) * {step}", index[0])
+    def _counted(self, value: Value, definition: Arange, index: Index) -> Variable:
+        start, step = (number(n, value.dtype) for n in (definition.start, definition.step))
+        moved = Binary("*", Convert(position(0), value.dtype), step)
+        return self.let(value, Binary("+", start, moved), index[0])
 
     # -- pieces -----------------------------------------------------------------------------------
 
     def _pieces(
         self, value: Value, definition: Pieces, index: Index, guards: tuple[Guard, ...]
-    ) -> str:
+    ) -> Expression:
         """The element of the last piece that covers the index, or else of the base."""
         undecided = []
         for piece in reversed(definition.pieces):
@@ -259,66 +271,65 @@ class Body:
                 undecided.append((guard, piece))
         if undecided and undecided[-1][0] is None:
             _, piece = undecided.pop()
-            text = self.value(piece.source, piece.into(index), guards)
+            tree = self.value(piece.source, piece.into(index), guards)
         elif definition.base is not None:
-            text = self.value(definition.base, index, guards)
+            tree = self.value(definition.base, index, guards)
         else:  # the pieces cover everything: the first one needs no condition
             _, piece = undecided.pop()
             inside = Guard(index[piece.dim], piece.low, piece.high)
-            text = self.value(piece.source, piece.into(index), (*guards, inside))
+            tree = self.value(piece.source, piece.into(index), (*guards, inside))
         for guard, piece in reversed(undecided):
             assert guard is not None
             part = self.value(piece.source, piece.into(index), (*guards, guard))
-            name = self.new()
-            c_type = C_TYPES[value.dtype.name]
-            self.statements.append(Select(name, c_type, guard, part, text))
-            text = name
-        return text
+            made = self.new(value.dtype)
+            self.statements.append(Select(made, guard, part, tree))
+            tree = made
+        return tree
 
     # -- expressions ------------------------------------------------------------------------------
 
     def _expression(
         self, node: Node, definition: Pointwise, index: Index, guards: tuple[Guard, ...]
-    ) -> str:
-        """The C expression of a node. Operands are cast to the dtype in which it computes."""
+    ) -> Expression:
+        """The tree of a node. Operands are converted to the dtype in which it computes."""
         row = node.op.row
         compute = compute_dtype(node)
-        c_type = C_TYPES[compute.name]
         promoted = {a.name for a in row.promoted} or set(row.schema.names)
-        operands: dict[str, str] = {}
+        operands: dict[str, Expression] = {}
         for formal, value in zip(row.schema.arguments, node.args, strict=True):
             if formal.name not in definition.tree.operands:
                 continue
             dtype = promoted_to(node, value) if formal.name in promoted else compute
             if isinstance(value, Value):
-                text = self.value(value, broadcast(index, value.shape), guards)
-                text = widened(text, value.dtype.name)
+                found = _widened(self.value(value, broadcast(index, value.shape), guards))
                 if formal.name in promoted and value.dtype is not compute:
-                    text = _brought(text, value.dtype.name, compute.name, dtype.name)
-                operands[formal.name] = text
+                    found = _brought(found, value.dtype, compute, dtype)
+                operands[formal.name] = found
             elif isinstance(value, (bool, int, float, complex)):
-                number = value if is_open(value) else element(value, dtype)
-                operands[formal.name] = literal(number, c_type)
-        found = _filled(node, definition.tree, c_type, operands, self.known)
-        return narrowed(found, node.output.dtype.name)
+                rounded = number(value, dtype)
+                operands[formal.name] = number(rounded.value, compute)
+        found = self._filled(node, definition.tree, operands)
+        return Convert(found, node.output.dtype) if node.output.dtype in HALVES else found
+
+    def _filled(self, node: Node, tree: Expression, operands: dict[str, Expression]) -> Expression:
+        """The tree of a node for its operands, without adding 0 or multiplying by 1."""
+        if not any(isinstance(o, Number) and is_one(o) for o in operands.values()):
+            return tree.substitute(operands)
+        if node.op.name == "add" and is_zero(operands["other"]):
+            own = operands["self"]
+            if own in self.known or is_zero(own):
+                return own
+        return without_ones(tree.substitute(operands))
 
 
-def _brought(text: str, source: str, compute: str, dtype: str) -> str:
-    """An operand cast to the dtype of the computation; rounded to `dtype` if less precise."""
-    text = cast(text, compute, source) if named(source) not in HALVES else text
-    return text if dtype == compute or source == dtype else widened(narrowed(text, dtype), dtype)
+def _widened(tree: Expression) -> Expression:
+    """A value in the dtype in which it is computed: a half as a float."""
+    return Convert(tree, dtypes.float32) if tree.dtype in HALVES else tree
 
 
-def _filled(
-    node: Node, tree: Expression, c_type: str, operands: dict[str, str], known: set[str]
-) -> str:
-    if operands.get("alpha") in (literal(1, c_type), "1"):
-        tree = without_factor(tree, "alpha")
-        zero = literal(0, c_type)
-        if (
-            node.op.name == "add"
-            and operands["other"] == zero
-            and operands["self"] in {zero, *known}
-        ):
-            return operands["self"]
-    return printed(tree, operands)
+def _brought(tree: Expression, source: DType, compute: DType, dtype: DType) -> Expression:
+    """An operand converted to the dtype of the computation; rounded to `dtype` if less precise."""
+    found = tree if source in HALVES else Convert(tree, compute)
+    if dtype is compute or source is dtype:
+        return found
+    return _widened(Convert(found, dtype)) if dtype in HALVES else found

@@ -4,22 +4,34 @@ A `LoopProgram` is a function of rows: loops (`ForLoop`) around statements, each
 writes one element, with indices that are affine in the loops' variables. With symbolic sizes the
 extents and indices are polynomials in size symbols (`core/symbolic_sizes.py`).
 
-A variable is a whole number: a dimension of the loop's space, or a constant of this file (`ROW`).
+A loop's variable is a whole number: a dimension of the loop's space, or a constant of this file
+(`ROW`). What statements compute are trees (`expressions/trees.py`) of variables of their own; the
+operands in a tree are positions, or the accumulator that a statement reads (`CELL`).
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, Bounds
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
 from adjoint.core.records import record, structure
 from adjoint.core.remembering import cached_property
 from adjoint.core.symbolic_sizes import is_open, surely, with_known
+from adjoint.expressions.trees import (
+    Binary,
+    Expression,
+    Number,
+    Operand,
+    Variable,
+    is_zero,
+    number,
+)
 from adjoint.graph.ir import Node, Value
 
 ROW, BLOCK, LANE = -1, -2, -3  # the row; the first row of a block; the row within a block
@@ -27,6 +39,14 @@ ABOVE, LEFT = -4, -5  # the first row and column of a tile
 PIECE = -6  # the start of a piece of a long sum
 VECTOR = -7  # the start of a vector, moved back where it would pass the end of a short loop
 FIRST, LAST = "first", "last"  # ends of the range of rows for which the function is called
+
+
+CELL = "cell"  # the operand that stands for the accumulator that a statement reads
+
+
+def position(number: int) -> Operand:
+    """The operand that stands for one of a statement's positions."""
+    return Operand(str(number), dtypes.int64)
 
 
 # -- one iteration --------------------------------------------------------------------------------
@@ -53,7 +73,7 @@ class Local:
     """An array of a loop program's own, for one row or for one block of rows."""
 
     name: str
-    c_type: str
+    dtype: DType
     count: int  # elements
 
 
@@ -63,26 +83,24 @@ class Place:
 
     value: Value | Local
     address: Affine
-    chosen: tuple[tuple[str, int], ...] = ()  # (variable that holds an index, its stride)
+    chosen: tuple[tuple[Expression, int], ...] = ()  # (an index, its stride)
 
 
 @record
 class Load:
     """A variable read from memory; 0 if a guard does not hold."""
 
-    name: str
-    c_type: str
+    made: Variable
     place: Place
     guards: tuple[Guard, ...] = ()
 
 
 @record
 class Let:
-    """A variable and its expression. {0}, {1}, … in the text stand for the positions."""
+    """A variable and its expression, in which `position(0)` stands for the first position."""
 
-    name: str
-    c_type: str
-    text: str
+    made: Variable
+    tree: Expression
     positions: tuple[Affine, ...] = ()
 
 
@@ -90,19 +108,18 @@ class Let:
 class Select:
     """A variable that is `inside` if the guard holds, else `outside`."""
 
-    name: str
-    c_type: str
+    made: Variable
     guard: Guard
-    inside: str
-    outside: str
+    inside: Expression
+    outside: Expression
 
 
 @record
 class Check:
-    """A check that an index is in range; `name` is the index, or 0 if it is out of range."""
+    """A check that an index is in range; `made` is the index, or 0 if it is out of range."""
 
-    name: str
-    index: str
+    made: Variable
+    index: Expression
     size: int
     wraps: bool  # whether negative indices count from the end
     guards: tuple[Guard, ...] = ()
@@ -115,8 +132,8 @@ class Total:
     node: Node
     kind: str  # "sum"
     name: str
-    c_type: str
-    start: str
+    dtype: DType
+    start: Number
 
 
 @record
@@ -132,9 +149,9 @@ class Store:
     """An expression written to memory."""
 
     place: Place
-    text: str
+    tree: Expression
     adds: bool = False  # whether it is added to the element in memory
-    source: Cell | None = None  # an accumulator, which CELL in the text stands for
+    source: Cell | None = None  # an accumulator, which `CELL` in the tree stands for
 
 
 @record
@@ -143,8 +160,8 @@ class Take:
 
     kind: str
     cell: Cell
-    text: str
-    source: Cell | None = None  # another accumulator, which CELL in the text stands for
+    tree: Expression
+    source: Cell | None = None  # another accumulator, which `CELL` in the tree stands for
 
 
 # -- around iterations ----------------------------------------------------------------------------
@@ -154,10 +171,10 @@ class Take:
 class Room:
     """A declaration on the stack: a variable with a start value, or an array."""
 
-    c_type: str
+    dtype: DType
     name: str
     count: int | None = None
-    start: str | None = None
+    start: Number | None = None
 
 
 @record
@@ -165,15 +182,15 @@ class Reset:
     """An accumulator set to an expression."""
 
     cell: Cell
-    text: str
+    tree: Expression
 
 
 @record
 class Position:
-    """A loop variable computed from others: {0}, {1}, … in the text stand for the positions."""
+    """A loop variable computed from others, for which `position(0)`, … stand in the tree."""
 
     variable: int
-    text: str
+    tree: Expression
     positions: tuple[Affine, ...] = ()
 
 
@@ -221,7 +238,7 @@ class LoopProgram:
 
     def statements(self) -> list[Statement]:
         """All statements; each loop comes before its body."""
-        return _walk(self.body)
+        return walk(self.body)
 
     @property
     def checks(self) -> bool:
@@ -268,43 +285,44 @@ class LoopProgram:
         return own + sum(room.count or 0 for room in self.rooms())
 
 
-def _walk(statements: Sequence[Statement]) -> list[Statement]:
+def walk(statements: Sequence[Statement]) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
         found.append(statement)
         if isinstance(statement, (ForLoop, StatementBlock)):
-            found += _walk(statement.body)
+            found += walk(statement.body)
     return found
 
 
 # -- edits ----------------------------------------------------------------------------------------
 
-_NAMES = re.compile(r"\bv\d+\b")
-_ZEROS = ("0.0", "0.0f")
-_TERM = re.compile(r"v\d+|0\.0f?")
 
-
-def used(statement: Any) -> list[str]:
+def used(statement: Any) -> list[Variable]:
     """The variables that a statement of an iteration reads."""
-    found = []
+    return [variable for tree in trees(statement) for variable in tree.variables]
+
+
+def trees(statement: Any) -> list[Expression]:
+    """The trees in a statement of an iteration."""
+    found: list[Expression] = []
     if isinstance(statement, (Let, Store, Take)):
-        found = _NAMES.findall(statement.text)
+        found = [statement.tree]
     elif isinstance(statement, Select):
-        found = _NAMES.findall(f"{statement.inside} {statement.outside}")
+        found = [statement.inside, statement.outside]
     elif isinstance(statement, Check):
-        found = _NAMES.findall(statement.index)
+        found = [statement.index]
     if isinstance(statement, (Load, Store)):
-        found += [name for name, _ in statement.place.chosen]
+        found += [index for index, _ in statement.place.chosen]
     return found
 
 
 def without_dead(statements: Sequence[Statement]) -> list[Statement]:
     """The statements of an iteration without unused variables; checks stay."""
-    needed: set[str] = set()
+    needed: set[Variable] = set()
     kept: list[Statement] = []
     for statement in reversed(statements):
         made = isinstance(statement, (Load, Let, Select))
-        if made and statement.name not in needed:
+        if made and statement.made not in needed:
             continue
         needed.update(used(statement))
         kept.append(statement)
@@ -315,54 +333,58 @@ def within(statements: Sequence[Statement], bounds: Bounds) -> list[Statement]:
     """Simplify the statements of an iteration for positions within bounds: remove the conditions
     that the bounds decide, and the variables that only they used.
     """
-    same: dict[str, str] = {}  # decided select or guard -> the text that replaces it
-    settled: set[str] = {*_ZEROS}  # adding 0 does not change them: they are not -0.0
+    same: dict[Variable, Expression] = {}  # decided select or guard -> the tree that replaces it
+    settled: set[Expression] = set()  # adding 0 does not change them: they are not -0.0
     found: list[Statement] = []
-
-    def now(text: str) -> str:
-        return _NAMES.sub(lambda m: same.get(m[0], m[0]), text) if same else text
-
     for statement in statements:
         if isinstance(statement, Select):
-            inside, outside = now(statement.inside), now(statement.outside)
+            statement = renamed(statement, same)
             holds = statement.guard.decided(bounds)
             if holds is None:
-                found.append(replace(statement, inside=inside, outside=outside))
+                found.append(statement)
             else:
-                same[statement.name] = inside if holds else outside
+                same[statement.made] = statement.inside if holds else statement.outside
             continue
         if isinstance(statement, (Load, Check)):
             decided = [g.decided(bounds) for g in statement.guards]
             if False in decided:
-                same[statement.name] = "0"
+                same[statement.made] = number(0, statement.made.dtype)
                 continue
             left = tuple(g for g, d in zip(statement.guards, decided, strict=True) if d is None)
             statement = replace(statement, guards=left)
-        statement = _renamed(statement, now)
-        if isinstance(statement, Let) and (other := _beside_zero(statement.text)):
-            if other in settled:
-                same[statement.name] = other
+        statement = renamed(statement, same)
+        if isinstance(statement, Let) and (other := _beside_zero(statement.tree)) is not None:
+            if other in settled or is_zero(other):
+                same[statement.made] = other
                 continue
-            settled.add(statement.name)
+            settled.add(statement.made)
         found.append(statement)
     return without_dead(found)
 
 
-def _beside_zero(text: str) -> str:
-    """The term to which an expression such as `v1 + 0.0` adds 0; "" for any other expression."""
-    left, _, right = text.partition(" + ")
-    if _TERM.fullmatch(left) and _TERM.fullmatch(right):
-        return left if right in _ZEROS else right if left in _ZEROS else ""
-    return ""
+def _beside_zero(tree: Expression) -> Expression | None:
+    """The term to which a tree such as `v1 + 0.0` adds 0; None of any other tree."""
+    if not isinstance(tree, Binary) or tree.sign != "+" or not tree.dtype.is_floating_point:
+        return None
+    sides = tree.left, tree.right
+    if not all(isinstance(side, Variable) or is_zero(side) for side in sides):
+        return None
+    return sides[0] if is_zero(sides[1]) else sides[1] if is_zero(sides[0]) else None
 
 
-def _renamed(statement: Any, now: Callable[[str], str]) -> Any:
+def renamed(statement: Any, same: Mapping[Variable, Expression]) -> Any:
+    """The statement of an iteration with trees in place of variables that it reads."""
+    if not same:
+        return statement
     if isinstance(statement, (Let, Store, Take)):
-        statement = replace(statement, text=now(statement.text))
+        statement = replace(statement, tree=statement.tree.substitute(same))
+    if isinstance(statement, Select):
+        inside, outside = (t.substitute(same) for t in (statement.inside, statement.outside))
+        statement = replace(statement, inside=inside, outside=outside)
     if isinstance(statement, Check):
-        statement = replace(statement, index=now(statement.index))
+        statement = replace(statement, index=statement.index.substitute(same))
     if isinstance(statement, (Load, Store)) and statement.place.chosen:
-        chosen = tuple((now(name), stride) for name, stride in statement.place.chosen)
+        chosen = tuple((index.substitute(same), stride) for index, stride in statement.place.chosen)
         statement = replace(statement, place=replace(statement.place, chosen=chosen))
     return statement
 
@@ -373,14 +395,14 @@ def ends_early(statements: Sequence[Statement]) -> list[Statement]:
     If many of them waited for the end of an iteration, registers would not suffice, and compilers
     would take quadratic time.
     """
-    made: dict[str, int] = {}
+    made: dict[Variable, int] = {}
     places: list[int] = []
     overwritten = overwrites(statements)
     for place, statement in enumerate(statements):
         if isinstance(statement, (ForLoop, StatementBlock)):
             statement.body = ends_early(statement.body)
         elif isinstance(statement, (Load, Let, Select, Check)):
-            made[statement.name] = place
+            made[statement.made] = place
         elif isinstance(statement, (Store, Take)) and statement.source is None and not overwritten:
             place = max((made[n] for n in used(statement) if n in made), default=place)
         places.append(place)
@@ -448,20 +470,20 @@ def positions(statement: Any) -> Iterator[Affine]:
 
 def depends(statements: Sequence[Statement], variable: int) -> bool:
     """Whether a position in the statements depends on a variable."""
-    found = (p for s in _walk(statements) for p in positions(s))
+    found = (p for s in walk(statements) for p in positions(s))
     return any(p.coefficient(variable) for p in found)
 
 
 def overwrites(statements: Sequence[Statement]) -> bool:
     """Whether the statements read and write the same value."""
-    found = [(type(s), s.place.value) for s in _walk(statements) if isinstance(s, (Load, Store))]
+    found = [(type(s), s.place.value) for s in walk(statements) if isinstance(s, (Load, Store))]
     return bool({v for kind, v in found if kind is Load} & {v for k, v in found if k is Store})
 
 
 def may_repeat(loop: ForLoop) -> bool:
     """Whether repeating an iteration has no effect except on the totals of the loop."""
     totals = {t.name for t in loop.totals}
-    for statement in _walk(loop.body):
+    for statement in walk(loop.body):
         if isinstance(statement, Take) and statement.cell.name not in totals:
             return False
         if isinstance(statement, Store) and statement.adds:
@@ -475,8 +497,8 @@ def may_repeat(loop: ForLoop) -> bool:
 def verify(program: LoopProgram) -> LoopProgram:
     """Return a loop program if it is sound; raise otherwise. For tests.
 
-    Every variable is set before it is read, every position uses variables of enclosing loops only,
-    and, for known sizes, every place is inside its memory.
+    Every variable is set before it is read, with the same dtype, every position uses variables of
+    enclosing loops only, and, for known sizes, every place is inside its memory.
     """
     _Verifier(program.transposed).block(program.body, {}, set())
     return program
@@ -486,7 +508,7 @@ class _Verifier:
     def __init__(self, transposed: frozenset[Value]) -> None:
         self.transposed = transposed  # values in transposed blocks, whose places are not checked
 
-    def block(self, statements: Sequence[Statement], bounds: Any, names: set[str]) -> None:
+    def block(self, statements: Sequence[Statement], bounds: Any, names: set[Variable]) -> None:
         bounds, names = dict(bounds), set(names)
         for statement in statements:
             for position in positions(statement):
@@ -504,7 +526,7 @@ class _Verifier:
             elif isinstance(statement, Position):
                 bounds[statement.variable] = None
             elif isinstance(statement, (Load, Let, Select, Check)):
-                names.add(statement.name)
+                names.add(statement.made)
             if isinstance(statement, (Load, Store)) and not getattr(statement, "guards", ()):
                 self.inside(statement.place, bounds)
 
@@ -528,8 +550,11 @@ def _extent(loop: ForLoop) -> tuple[int, int] | None:
     return (low[-1], high[-1]) if low and high and loop.step == 1 else None
 
 
-def start(kind: str, c_type: str, *, running: bool = False) -> str:
+MINUS_ZERO = number(-0.0, dtypes.float64)
+
+
+def start(kind: str, dtype: DType, *, running: bool = False) -> Number:
     """The start value of an accumulator."""
-    if running and kind == "sum":
-        return "-0.0" if c_type == "double" else "0"  # keeps the sign of a first element -0.0
-    return ACCUMULATORS[kind].start(c_type)
+    if running and kind == "sum" and dtype is dtypes.float64:
+        return MINUS_ZERO  # keeps the sign of a first element -0.0
+    return ACCUMULATORS[kind].start(dtype)

@@ -40,32 +40,6 @@ def conversion(source: DType, dtype: DType) -> str:
     return f"ad_whole_{wide}{'' if source.to_real() is dtypes.float64 else 'f'}"
 
 
-def cast(text: str, dtype: str, source: str) -> str:
-    """C text that converts a value to another dtype; a half-precision value is a float by now.
-
-    A number that a whole type cannot hold is undefined in C, and gcc would take (double)(signed
-    char)x for trunc(x). As in eager mode it becomes the least number of the type that processors
-    convert to.
-    """
-    if dtype == "bool":
-        return f"({text} != 0)"
-    if dtypes.named(source).is_differentiable and C_TYPES[dtype] in BITS:
-        end = "" if source in ("float64", "complex128") else "f"
-        wide = "long" if BITS[C_TYPES[dtype]] == 64 else "int"
-        text = f"ad_whole_{wide}{end}({text})"
-    return f"(({C_TYPES[dtype]}){text})"
-
-
-def widened(text: str, dtype: str) -> str:
-    """A value in the type in which it is computed: a half as a float."""
-    return f"ad_from_{C_TYPES[dtype]}({text})" if dtypes.named(dtype) in HALVES else text
-
-
-def narrowed(text: str, dtype: str) -> str:
-    """A result in the type in which it is stored: a float rounded to the bits of a half."""
-    return f"ad_to_{C_TYPES[dtype]}({text})" if dtypes.named(dtype) in HALVES else text
-
-
 def _bits_of_half(value: Any, c_type: str) -> int:
     dtype = {"half_bits": dtypes.float16, "bfloat_bits": dtypes.bfloat16}[c_type]
     return int(np.asarray(element(value, dtype), dtype.np).view(np.uint16))

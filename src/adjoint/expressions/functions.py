@@ -1239,8 +1239,8 @@ FUNCTIONS = {
   return ad_times_plusf(-near.x, ad_ndtr_tailf(near.x), x < 0 ? -0.0f : x);
 }}""",
 }
-# functions that are fast only in vectors, with their numbers of arguments
-VECTORIZED = VECTORS | dict.fromkeys(FUNCTIONS, 1)
+# functions that are fast only in vectors
+VECTORIZED = frozenset((*VECTORS, *(f"{name}f" for name in VECTORS), *FUNCTIONS))
 # gcc does not vectorise a loop with choices that calls sin() or cos(), which must not be builtins
 # then; next to these, exponentials are the library's, too
 _SINES = frozenset(("sin", "cos", "sinf", "cosf"))

@@ -14,8 +14,10 @@ from typing import Any
 from adjoint.core import dtypes
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import COMPLEX, FLOAT, HALVES, DType
+from adjoint.core.promotion import element
 from adjoint.core.records import record
 from adjoint.core.remembering import cached_property
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.expressions.c_numbers import conversion, suffix
 
 FUNCTION = 20  # additions that a function call costs
@@ -260,12 +262,27 @@ class Convert(Expression):
         return FUNCTION if self.dtype in HALVES or self.operand.dtype in HALVES else 1
 
 
-def without_factor(tree: Expression, name: str) -> Expression:
-    """The tree without the products whose first factor is an operand that is 1."""
-    if (
-        isinstance(tree, Binary)
-        and tree.sign == "*"
-        and tree.left == Operand(name, tree.left.dtype)
-    ):
-        return without_factor(tree.right, name)
-    return tree.of_parts(*(without_factor(part, name) for part in tree.parts))
+def number(value: Any, dtype: DType) -> Number:
+    """A number rounded to a dtype, or a symbolic size: equal ones are equal trees."""
+    if dtype is dtypes.bool_:
+        return Number(bool(value), dtype)
+    return Number(value if is_open(value) else element(value, dtype), dtype)
+
+
+def without_ones(tree: Expression) -> Expression:
+    """The tree without its products of 1 and a number of the same dtype."""
+    if isinstance(tree, Binary) and tree.sign == "*":
+        left = tree.left
+        if isinstance(left, Number) and left.dtype is tree.right.dtype and is_one(left):
+            return without_ones(tree.right)
+    return tree.of_parts(*map(without_ones, tree.parts))
+
+
+def is_one(tree: Expression) -> bool:
+    """Whether a tree is the number 1."""
+    return tree == number(1, tree.dtype)
+
+
+def is_zero(tree: Expression) -> bool:
+    """Whether a tree is the number 0, and not -0.0."""
+    return tree == number(0, tree.dtype)

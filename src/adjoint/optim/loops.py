@@ -31,12 +31,11 @@ from adjoint.compiler.loop_programs import (
     Statement,
     Store,
 )
-from adjoint.core.c_types import C_TYPES
-from adjoint.core.dtypes import OF, named
+from adjoint.core import dtypes
+from adjoint.core.dtypes import OF, DType
 from adjoint.expressions import functions
-from adjoint.expressions.c_numbers import literal
-from adjoint.expressions.c_text import printed as spelled
 from adjoint.expressions.rows import expression
+from adjoint.expressions.trees import Expression, Variable, number
 from adjoint.graph.ir import Value
 from adjoint.toolchain import background, build
 
@@ -111,16 +110,17 @@ def source(
     number, array = (adjoint.graph.ShapeDtype(shape, kind) for shape in ((), (2,)))
     graph = adjoint.graph.trace(kernel, *[number] * len(present), *[array] * count)
     numbers, *arrays = (Value(f"a{k}", graph.inputs[-1].type) for k in range(count + 1))
-    c_type, names = C_TYPES[kind.name], {v: f"v{k}" for k, v in enumerate(graph.inputs)}
+    made: dict[Any, Variable] = {v: Variable(f"v{k}", kind) for k, v in enumerate(graph.inputs)}
     given = [Place(numbers, Affine(k)) for k in range(len(present))]
     given += [Place(a, variable(ROW)) for a in arrays]
-    loads = [Load(names[v], c_type, p) for v, p in zip(graph.inputs, given, strict=True)]
+    loads = [Load(made[v], p) for v, p in zip(graph.inputs, given, strict=True)]
     body: list[Statement] = [*loads[len(present) :]]
     for node in graph.nodes:
-        names[node.output] = f"v{len(names)}"
-        body.append(_statement(node, names, kind.name))
+        is_truth = node.output.dtype is dtypes.bool_
+        made[node.output] = Variable(f"v{len(made)}", dtypes.int32 if is_truth else kind)
+        body.append(_statement(node, made, kind))
     for target, value in zip([arrays[0], *arrays[2:]], graph.outputs, strict=True):
-        body.append(Store(Place(target, variable(ROW)), names[value]))
+        body.append(Store(Place(target, variable(ROW)), made[value]))
     loop = ForLoop(ROW, (FIRST,), (LAST,), body, vector=True)
     piece = LoopProgram("piece", 0, [*loads[: len(present)], loop])
     places = {v: k for k, v in enumerate((numbers, *arrays))}
@@ -129,16 +129,15 @@ def source(
     return functions.prelude(functions.called_in(text), build.data_offset()) + text
 
 
-def _statement(node: Any, names: dict[Any, str], dtype: str) -> Let:
-    """The statement of a node, from the C text of its row."""
-    row, c_type = node.op.row, C_TYPES[dtype]
+def _statement(node: Any, made: dict[Any, Variable], dtype: DType) -> Let:
+    """The statement of a node, from the element of its row."""
+    row = node.op.row
     given = dict(zip(row.schema.names, node.args, strict=True))
-    tree = expression(row, named(dtype), given)
+    tree = expression(row, dtype, given)
     assert tree is not None, f"{node.name} has no element, and a formula of an optimiser uses it"
-    operands = {
-        name: names[v] if v in names else literal(v, c_type)
+    operands: dict[str, Expression] = {
+        name: made[v] if v in made else number(v, dtype)
         for name, v in given.items()
-        if v is not None
+        if name in tree.operands
     }
-    kind = "int" if node.output.dtype.name == "bool" else c_type
-    return Let(names[node.output], kind, spelled(tree, operands))
+    return Let(made[node.output], tree.substitute(operands))

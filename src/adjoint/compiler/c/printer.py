@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.body import calls
+from adjoint.compiler.c.joining import clause, taken
 from adjoint.compiler.loop_programs import (
     ABOVE,
     BLOCK,
+    CELL,
     FIRST,
     LANE,
     LEFT,
@@ -36,15 +37,19 @@ from adjoint.compiler.loop_programs import (
     StatementBlock,
     Store,
     Take,
-    Total,
     may_repeat,
+    position,
 )
+from adjoint.core import dtypes
 from adjoint.core.c_types import C_TYPES
+from adjoint.core.dtypes import DType
 from adjoint.core.symbolic_sizes import is_open
+from adjoint.expressions import c_text
+from adjoint.expressions.trees import Binary, Choose, Expression, Variable
 from adjoint.graph.ir import Value
 
 _WIDEST = 16  # elements of a vector
-_OWN_NAMES = 20_000  # the first variable number that no body uses
+_BYTES = (dtypes.bool_, dtypes.uint8)
 _OWN = {
     ROW: "row", BLOCK: "start", LANE: "b", ABOVE: "above", LEFT: "left", PIECE: "piece",
     VECTOR: "vector",
@@ -90,9 +95,10 @@ class _Printer:
         """Declarations of the accumulators that last through all rows."""
         lines, offset = [], 0
         for total, count in self.program.partials:
-            name, c_type = f"{total.name}p", total.c_type
+            name, c_type = f"{total.name}p", _type(total.dtype)
+            start = c_text.printed(total.start)
             lines.append(f"{c_type} *restrict {name} = ({c_type} *)partial + {offset};")
-            lines.append(f"for (long k = 0; k < {count}; k++) {name}[k] = {total.start};")
+            lines.append(f"for (long k = 0; k < {count}; k++) {name}[k] = {start};")
             offset += count
         return lines
 
@@ -120,7 +126,7 @@ class _Printer:
         if _is_once(loop):
             return [f"{{ const long {name} = {low};", *_indented(inner), "}"]
         step = f"{name}++" if loop.step == 1 else f"{name} += {loop.step}"
-        vectors = f"#pragma omp simd{_clauses(loop.totals)}"
+        vectors = f"#pragma omp simd{''.join(map(clause, loop.totals))}"
 
         def turns(low: str, high: str) -> list[str]:
             return [
@@ -143,14 +149,15 @@ class _Printer:
         name, wide = _name(loop.variable), _lanes(loop)
         lines = [f"const long low = {low}, high = {high};", "long at = low;"]
         for total in loop.totals:
+            start = c_text.printed(total.start)
             lines += [
-                f"{total.c_type} {total.name}l[{wide}] __attribute__((aligned(64)));",
-                f"for (long b = 0; b < {wide}; b++) {total.name}l[b] = {total.start};",
+                f"{_type(total.dtype)} {total.name}l[{wide}] __attribute__((aligned(64)));",
+                f"for (long b = 0; b < {wide}; b++) {total.name}l[b] = {start};",
             ]
         cells = {t.name: Cell(f"{t.name}l", variable(LANE)) for t in loop.totals}
         vector = ["#pragma omp simd", f"for (long b = 0; b < {wide}; b++) {{"]
-        body = _indented(self.block(_taken(loop, cells, "")))
-        last = _indented(self.block(_taken(loop, cells, f"{name} >= at")))
+        body = _indented(self.block(_taken(loop, cells, twice=False)))
+        last = _indented(self.block(_taken(loop, cells, twice=True)))
         lines += [
             f"for (; at + {wide} <= high; at += {wide}) {{",
             *_indented([*vector, f"  const long {name} = at + b;", *body, "}"]),
@@ -164,11 +171,11 @@ class _Printer:
                 "}",
             ]
         for total in loop.totals:
-            take, half = ACCUMULATORS[total.kind].take, wide
+            half, way, lanes = wide, (total.kind, total.dtype), f"{total.name}l"
             while half := half // 2:
-                lane = take.format(acc=f"{total.name}l[b]", v=f"{total.name}l[b + {half}]")
+                lane = taken(*way, f"{lanes}[b]", f"{lanes}[b + {half}]")
                 lines += ["#pragma omp simd", f"for (long b = 0; b < {half}; b++) {{ {lane} }}"]
-            lines.append(take.format(acc=total.name, v=f"{total.name}l[0]"))
+            lines.append(taken(*way, total.name, f"{lanes}[0]"))
         if loop.totals:
             lines += ["for (; at < high; at++) {", f"  const long {name} = at;"]
         else:  # tells gcc that fewer are left than fill a vector
@@ -183,51 +190,58 @@ class _Printer:
     def line(self, statement: Statement) -> str:
         """The C text of a statement that contains no others."""
         match statement:
-            case Load(name, c_type, place, guards):
+            case Load(made, place, guards):
                 found, condition = self.place(place), self.condition(guards)
-                text = f"{condition} ? {found} : 0" if condition else found
-                return f"const {c_type} {name} = {text};"
-            case Let(name, c_type, text, positions):
-                if positions:
-                    text = text.format(*map(self.index, positions))
-                return f"const {c_type} {name} = {text};"
-            case Select(name, c_type, guard, inside, outside):
-                chosen = f"({self.condition((guard,))}) ? {inside} : {outside}"
-                return f"const {c_type} {name} = {chosen};"
+                return _declared(made, f"{condition} ? {found} : 0" if condition else found)
+            case Let(made, tree, positions):
+                return _declared(made, self.tree(tree, positions))
+            case Select(made, guard, inside, outside):
+                one, other = self.tree(inside), self.tree(outside)
+                return _declared(made, f"({self.condition((guard,))}) ? {one} : {other}")
             case Check():
                 return self.check(statement)
-            case Store(place, text, adds, source):
-                text = self.with_cell(text, source)
+            case Store(place, tree, adds, source):
+                text = self.tree(tree, cell=source)
                 return f"{self.place(place)} {'+=' if adds else '='} {text};"
-            case Take(kind, cell, text, source):
-                value = self.with_cell(text, source)
-                return ACCUMULATORS[kind].take.format(acc=self.cell(cell), v=value)
-            case Reset(cell, text):
-                return f"{self.cell(cell)} = {text};"
-            case Room(c_type, name, count, start):
+            case Take(kind, cell, tree, source):
+                return taken(kind, tree.dtype, self.cell(cell), self.tree(tree, cell=source))
+            case Reset(cell, tree):
+                return f"{self.cell(cell)} = {self.tree(tree)};"
+            case Room(dtype, name, count, start):
                 if is_open(count):
                     return self.room(statement)
                 # gcc 12 puts arrays of half-precision numbers into vectors without aligning them
                 size = "" if count is None else f"[{count}] __attribute__((aligned(64)))"
-                return f"{c_type} {name}{size}{'' if start is None else f' = {start}'};"
-            case Position(variable, text, positions):
-                return f"const long {_name(variable)} = {text.format(*map(self.index, positions))};"
+                begin = "" if start is None else f" = {c_text.printed(start)}"
+                return f"{_type(dtype)} {name}{size}{begin};"
+            case Position(variable, tree, positions):
+                return f"const long {_name(variable)} = {self.tree(tree, positions)};"
             case ForLoop() | StatementBlock():
                 raise AssertionError("these have lines of their own")
 
     def room(self, room: Room) -> str:
         """An array of symbolic size, in the scratch memory of the thread."""
         place, self.taken = self.taken, self.taken + (room.count or 0)
-        return f"{room.c_type} *restrict {room.name} = ({room.c_type} *)(scratch + {place});"
+        c_type = _type(room.dtype)
+        return f"{c_type} *restrict {room.name} = ({c_type} *)(scratch + {place});"
+
+    def tree(
+        self, tree: Expression, positions: Sequence[Affine] = (), cell: Cell | None = None
+    ) -> str:
+        """The C text of a tree, for its positions and the accumulator that it reads."""
+        names = {str(k): f"({self.index(place)})" for k, place in enumerate(positions)}
+        if cell is not None:
+            names[CELL] = self.cell(cell)
+        return c_text.printed(tree, names)
 
     def check(self, check: Check) -> str:
         condition = self.condition(check.guards)
-        index, size = check.index, check.size
+        index, size = self.tree(check.index), check.size
         least = f"-{size}" if check.wraps else "0"
         fine = f"({index} >= {least} && {index} < {size})"
         bad = f"({condition}) && !{fine}" if condition else f"!{fine}"
         wrapped = f"{index} + ({index} < 0 ? {size} : 0)" if check.wraps else index
-        return f"wrong |= {bad}; const long long {check.name} = {fine} ? {wrapped} : 0;"
+        return f"wrong |= {bad}; const long long {check.made.name} = {fine} ? {wrapped} : 0;"
 
     def condition(self, guards: Sequence[Guard]) -> str:
         texts = []
@@ -235,9 +249,6 @@ class _Printer:
             position = self.index(guard.position)
             texts.append(f"{position} >= {guard.low} && {position} < {guard.high}")
         return " && ".join(texts)
-
-    def with_cell(self, text: str, cell: Cell | None) -> str:
-        return text if cell is None else text.replace("CELL", self.cell(cell))
 
     def cell(self, cell: Cell) -> str:
         return cell.name if cell.address is None else f"{cell.name}[{self.index(cell.address)}]"
@@ -249,7 +260,7 @@ class _Printer:
             name, first = self.names[value], self.program.pointers[value]
             address = Affine(address.offset - first, address.terms)
         terms = [self.index(address)]
-        terms += [f"{chosen} * {stride}" for chosen, stride in place.chosen]
+        terms += [f"{self.tree(chosen)} * {stride}" for chosen, stride in place.chosen]
         return f"{name}[{' + '.join(t for t in terms if t != '0') or '0'}]"
 
     def index(self, address: Affine) -> str:
@@ -281,7 +292,7 @@ def _is_permuted_by_gcc(stride: int) -> bool:
 def _may_run_along_columns(loop: ForLoop) -> bool:
     """Whether a loop along rows only moves numbers, so that gcc may vectorise along columns."""
     if any(
-        isinstance(s, (ForLoop, Take)) or (isinstance(s, Let) and calls(s.text)) for s in loop.body
+        isinstance(s, (ForLoop, Take)) or (isinstance(s, Let) and calls(s.tree)) for s in loop.body
     ):
         return False
     places = [s.place for s in loop.body if isinstance(s, (Load, Store))]
@@ -299,12 +310,12 @@ def _has_lanes(loop: ForLoop) -> bool:
     at once, and gcc arranges that itself. Nor are loops without function calls that run once or
     gather: there the remainder is quickly done element by element.
     """
-    if not any(isinstance(s, Let) and calls(s.text) for s in loop.body):
+    if not any(isinstance(s, Let) and calls(s.tree) for s in loop.body):
         places = [s.place.address for s in loop.body if isinstance(s, (Load, Store))]
         steps = (abs(int(p.coefficient(loop.variable))) for p in places)
         if FIRST in loop.low or (not loop.totals and any(step > 1 for step in steps)):
             return False
-    bytes_ = any(isinstance(s, Load) and s.c_type == "unsigned char" for s in loop.body)
+    bytes_ = any(isinstance(s, Load) and s.made.dtype in _BYTES for s in loop.body)
     return bool(loop.totals) or (may_repeat(loop) and not bytes_)
 
 
@@ -314,31 +325,36 @@ def _lanes(loop: ForLoop) -> int:
     Wide numbers alone fill a vector with half as many, in a loop inside rows. A loop over rows
     takes the larger number, since functions may use narrow numbers internally.
     """
-    made = [s.c_type for s in loop.body if isinstance(s, (Load, Let, Select))]
-    wide = {"double", "long long"} >= {*made, *(t.c_type for t in loop.totals)}
+    made = [s.made.dtype for s in loop.body if isinstance(s, (Load, Let, Select))]
+    wide = {dtypes.float64, dtypes.int64} >= {*made, *(t.dtype for t in loop.totals)}
     return _WIDEST // 2 if wide and FIRST not in loop.low else _WIDEST
 
 
-def _taken(loop: ForLoop, cells: dict[str, Cell], counts: str) -> list[Statement]:
-    """The statements of a loop with other accumulators, which take an element in only if the C
-    condition `counts` holds.
+def _taken(loop: ForLoop, cells: dict[str, Cell], *, twice: bool) -> list[Statement]:
+    """The statements of a loop with other accumulators. Where elements before the C variable `at`
+    come `twice`, the accumulators take them in once.
     """
+    is_new = Binary(">=", position(0), Variable("at", dtypes.int64))
     found: list[Statement] = []
     for statement in loop.body:
         if isinstance(statement, Take) and statement.cell.name in cells:
             total = next(t for t in loop.totals if t.name == statement.cell.name)
-            text = f"({counts} ? {statement.text} : {total.start})" if counts else statement.text
-            if counts:  # the text may occur twice in the statement that takes it in
-                name = f"v{_OWN_NAMES + len(found)}"
-                found.append(Let(name, total.c_type, text))
-                text = name
-            statement = replace(statement, cell=cells[statement.cell.name], text=text)
+            if twice:
+                made = Variable(f"y{len(found)}", total.dtype)
+                chosen = Choose(is_new, statement.tree, total.start)
+                found.append(Let(made, chosen, (variable(loop.variable),)))
+                statement = replace(statement, tree=made)
+            statement = replace(statement, cell=cells[statement.cell.name])
         found.append(statement)
     return found
 
 
-def _clauses(totals: Sequence[Total]) -> str:
-    return "".join(f" reduction({ACCUMULATORS[t.kind].clause(t.c_type)}:{t.name})" for t in totals)
+def _declared(made: Variable, text: str) -> str:
+    return f"const {_type(made.dtype)} {made.name} = {text};"
+
+
+def _type(dtype: DType) -> str:
+    return C_TYPES[dtype.name]
 
 
 def _name(variable: int) -> str:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from adjoint.compiler import routine_calls, shaping
-from adjoint.compiler.accumulators import ACCUMULATORS, DECLARED
+from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.arena import THREADS, ProgramLayout
+from adjoint.compiler.c.joining import DECLARED, taken
 from adjoint.compiler.c.printer import printed
 from adjoint.compiler.c.regions import Regions
 from adjoint.compiler.c.scope import (
@@ -41,6 +42,7 @@ from adjoint.compiler.sweeps import Sweep
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.shapes import row_major
 from adjoint.core.symbolic_sizes import is_open
+from adjoint.expressions import c_text
 from adjoint.graph.ir import Value
 
 # Compile time grows faster than the length of a function.
@@ -153,9 +155,13 @@ class Renderer:
         lines, offset = [], 0
         for total, count in made.partials:
             name = self.totals.setdefault(joining(total), joining_name(total))
-            given = [scope.pointer(total.node.output), f"({total.c_type} *)partial + {offset}"]
+            given = [
+                scope.pointer(total.node.output),
+                f"({C_TYPES[total.dtype.name]} *)partial + {offset}",
+            ]
             given += [str(count), threads, distance]
-            given += [shaping.divisor(scope.layout.plan, total.node)] * (total.kind == "mean")
+            if total.kind == "mean":
+                given.append(c_text.printed(shaping.divisor(scope.layout.plan, total.node)))
             lines.append(f"{name}({', '.join(given)});")
             offset += count
         return lines
@@ -272,7 +278,7 @@ def _swept_sum(scope: CScope, sweep: Sweep, value: Value) -> list[str]:
 def _started(made: LoopProgram, into: str) -> Iterator[str]:
     """C text that sets the accumulators of a thread to their start."""
     for total, count, target in _accumulators(made, into):
-        begin = ACCUMULATORS[total.kind].start(total.c_type)
+        begin = c_text.printed(ACCUMULATORS[total.kind].start(total.dtype))
         yield f"for (long k = 0; k < {count}; k++) {target} = {begin};"
 
 
@@ -280,8 +286,7 @@ def _merged(made: LoopProgram, into: str, block: str) -> Iterator[str]:
     """C text that adds the accumulators of a block to those of its thread."""
     pairs = zip(_accumulators(made, into), _accumulators(made, block), strict=True)
     for (total, count, target), (_, _, one) in pairs:
-        c_type = total.c_type
-        take = ACCUMULATORS[total.kind].take.format(acc="total", v="one")
+        c_type, take = C_TYPES[total.dtype.name], taken(total.kind, total.dtype, "total", "one")
         body = f"{c_type} total = {target}; const {c_type} one = {one}; {take} {target} = total;"
         yield f"for (long k = 0; k < {count}; k++) {{ {body} }}"
 
@@ -290,7 +295,7 @@ def _accumulators(made: LoopProgram, pointer: str) -> Iterator[tuple[Total, int,
     """(accumulator, count, C text of its element k) for each accumulator of a loop program."""
     offset = 0
     for total, count in made.partials:
-        yield total, count, f"(({total.c_type} *){pointer})[{offset} + k]"
+        yield total, count, f"(({C_TYPES[total.dtype.name]} *){pointer})[{offset} + k]"
         offset += count
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adjoint.compiler.accumulators import ACCUMULATORS
+from adjoint.compiler.c.joining import taken
 from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
@@ -67,7 +67,7 @@ def sharing(made: LoopProgram, name: str, sizes: Sequence[str]) -> str:
 def joining_name(total: Total) -> str:
     """The name of the function that joins accumulators of a kind: total_sum_double_double."""
     out = C_TYPES[total.node.output.dtype.name]
-    return "_".join(("total", total.kind, total.c_type, out)).replace(" ", "_")
+    return "_".join(("total", total.kind, C_TYPES[total.dtype.name], out)).replace(" ", "_")
 
 
 def joining(total: Total) -> str:
@@ -76,10 +76,10 @@ def joining(total: Total) -> str:
     Those of the first thread take in those of the others, which are `apart` numbers apart, always
     in the same order.
     """
-    c_type, way = total.c_type, ACCUMULATORS[total.kind]
+    c_type = C_TYPES[total.dtype.name]
     divides = total.kind == "mean"
     divisor, divided = (", const double divisor", " / divisor") if divides else ("", "")
-    take = way.take.format(acc="from[k]", v="one")
+    take = taken(total.kind, total.dtype, "from[k]", "one")
     return f"""static void NAME({C_TYPES[total.node.output.dtype.name]} *restrict to, \
 {c_type} *restrict from, const long count, const long threads, const long apart{divisor}) {{
   for (long t = 1; t < threads; t++)

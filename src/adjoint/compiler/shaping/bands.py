@@ -13,6 +13,7 @@ from adjoint.compiler.affine import Affine
 from adjoint.compiler.body import Body
 from adjoint.compiler.definitions import Prefix, Put
 from adjoint.compiler.loop_programs import (
+    CELL,
     Cell,
     Check,
     Guard,
@@ -26,8 +27,10 @@ from adjoint.compiler.loop_programs import (
 )
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.draft import Axis, Band, Draft, TransposedBlocks
+from adjoint.core import dtypes
 from adjoint.core.shapes import Shape, joined
 from adjoint.core.symbolic_sizes import is_open, surely, with_known
+from adjoint.expressions.trees import Operand
 from adjoint.graph.ir import Node
 
 _MOST_PARTS = 32  # most parts into which the axes of a loop are cut
@@ -76,10 +79,10 @@ def _read_transposed(band: Band, transposed: TransposedBlocks, depth: int) -> No
 
 def _total(plan: Plan, node: Node, name: str) -> Total:
     definition = plan.definitions[node]
-    c_type = "double" if node.output.dtype.is_floating_point else "long long"
+    dtype = dtypes.float64 if node.output.dtype.is_floating_point else dtypes.int64
     running = isinstance(definition, Prefix)
-    start = loop_programs.start(definition.kind, c_type, running=running)
-    return Total(node, definition.kind, name, c_type, start)
+    start = loop_programs.start(definition.kind, dtype, running=running)
+    return Total(node, definition.kind, name, dtype, start)
 
 
 def _ends(plan: Plan, band: Band, body: Body) -> Iterator[Statement]:
@@ -93,7 +96,7 @@ def _ends(plan: Plan, band: Band, body: Body) -> Iterator[Statement]:
         if band.kind is Prefix:
             output = total.node.output
             place = Place(output, band.writes[output])
-            yield Store(place, "CELL", source=Cell(total.name))
+            yield Store(place, Operand(CELL, total.dtype), source=Cell(total.name))
     if band.kind is Put:
         (node,) = band.loop.combining
         definition = plan.definitions[node]

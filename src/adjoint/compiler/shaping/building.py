@@ -12,6 +12,7 @@ from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.definitions import Prefix, Put, Reduction
 from adjoint.compiler.loop_programs import (
     BLOCK,
+    CELL,
     FIRST,
     LANE,
     LAST,
@@ -26,11 +27,15 @@ from adjoint.compiler.loop_programs import (
     StatementBlock,
     Store,
     Take,
+    Total,
+    position,
 )
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.draft import Axis, Band, Draft
 from adjoint.compiler.shaping.row_axes import best_axis
+from adjoint.core import dtypes
 from adjoint.core.symbolic_sizes import is_open, with_known
+from adjoint.expressions.trees import Binary, Expression, Number, Operand, Variable, number
 from adjoint.graph.ir import Node
 
 _UNROLLED = 80  # statements up to which a reduction is unrolled
@@ -39,7 +44,7 @@ _UNROLLED = 80  # statements up to which a reduction is unrolled
 def build_loops(draft: Draft) -> None:
     """Put loops around the bands: rows outermost, vectors innermost."""
     made = draft.program
-    rooms = [Room(r.c_type, r.name, r.count) for r in (*draft.rooms.values(), *draft.shared)]
+    rooms = [Room(r.dtype, r.name, r.count) for r in (*draft.rooms.values(), *draft.shared)]
     _declare_partials(draft)
     if draft.block:
         made.body.append(_in_blocks(draft, rooms))
@@ -68,7 +73,7 @@ def _row_loop(draft: Draft, band: Band) -> list[Statement]:
     axis = band.axes[draft.row]
     before: list[Statement] = []
     if band.kind is Prefix and axis.reduced:
-        before = [Room(t.c_type, t.name, start=t.start) for t in band.totals]
+        before = [Room(t.dtype, t.name, start=t.start) for t in band.totals]
     return [*before, _loop_over_rows(axis, _within_rows(draft, band))]
 
 
@@ -79,8 +84,8 @@ def _loop_over_rows(axis: Axis, body: list[Statement], **more: Any) -> ForLoop:
 def _straight(draft: Draft, band: Band) -> list[Statement]:
     """Loops whose vectors run along the rows themselves."""
     totals = tuple(band.totals)
-    before = [Room(t.c_type, t.name, start=t.start) for t in totals]
-    after = [Reset(Cell(f"{t.name}p", Affine()), t.name) for t in totals]
+    before = [Room(t.dtype, t.name, start=t.start) for t in totals]
+    after = [Reset(Cell(f"{t.name}p", Affine()), Variable(t.name, t.dtype)) for t in totals]
     along = _loop_over_rows(band.axes[draft.row], list(band.body), vector=True, totals=totals)
     return [*before, along, *after]
 
@@ -97,10 +102,11 @@ def _row_indices(draft: Draft) -> list[Statement]:
     """The indices of the outer axes, computed from the number of the row."""
     axes = [draft.bands[0].axes[k] for k in draft.outside()]
     lines: list[Statement] = []
-    rest = "{0}"
+    rest: Expression = position(0)
     for axis in reversed(axes[1:]):
-        lines.append(Position(axis.variable, f"({rest}) % {axis.size}", (variable(ROW),)))
-        rest = f"({rest}) / {axis.size}"
+        size = number(axis.size, dtypes.int64)
+        lines.append(Position(axis.variable, Binary("%", rest, size), (variable(ROW),)))
+        rest = Binary("/", rest, size)
     return [*lines, Position(axes[0].variable, rest, (variable(ROW),))]
 
 
@@ -115,7 +121,7 @@ def _within_rows(draft: Draft, band: Band) -> list[Statement]:
     if not inner:
         if band.kind is not Reduction:
             return list(band.body)
-        rooms = [Room(t.c_type, t.name, start=t.start) for t in band.totals]
+        rooms = [Room(t.dtype, t.name, start=t.start) for t in band.totals]
         return [*rooms, *band.body, *_finish(draft, band, {})]
     if band.kind is Put:
         return _in_loops(band, inner, list(band.body))
@@ -133,7 +139,7 @@ def _combined(
 
     def along(body: list[Statement], **more: Any) -> ForLoop:
         if draft.block:
-            place = Position(axis.variable, "{0} + {1}", (variable(BLOCK), variable(LANE)))
+            place = _sum(axis.variable, variable(BLOCK), variable(LANE))
             wanted = [place] if loop_programs.depends(body, axis.variable) else []
             return ForLoop(LANE, (0,), ("lanes",), [*wanted, *body], **more)
         return ForLoop(axis.variable, (0,), (axis.size,), body, cuts=axis.cuts, **more)
@@ -149,16 +155,16 @@ def _combined(
     cells = {t.name: Cell(t.name) for t in band.totals}
     lines: list[Statement] = []
     if each and not scans and draft.block and _is_unrolled(band, reduced):
-        lines += [Room(t.c_type, t.name, start=t.start) for t in band.totals]
+        lines += [Room(t.dtype, t.name, start=t.start) for t in band.totals]
         lines += _unrolled(band, reduced, _taking(band, cells))
         return _in_loops(band, kept, [along([*lines, *_finish(draft, band, cells)], vector=True)])
     if each:
         lane = variable(LANE if draft.block else axis.variable)
         cells = {t.name: Cell(t.name, lane) for t in band.totals}
-        lines += [Room(t.c_type, t.name, draft.block or axis.size) for t in band.totals]
+        lines += [Room(t.dtype, t.name, draft.block or axis.size) for t in band.totals]
         lines.append(along([Reset(cells[t.name], t.start) for t in band.totals]))
     else:
-        lines += [Room(t.c_type, t.name, start=t.start) for t in band.totals]
+        lines += [Room(t.dtype, t.name, start=t.start) for t in band.totals]
     totals = () if each else tuple(band.totals)
     inner = along(_taking(band, cells), vector=each or not scans, totals=totals)
     lines += _in_loops(band, reduced, [inner])
@@ -166,6 +172,11 @@ def _combined(
         finish = _finish(draft, band, cells)
         lines += [along(finish)] if each else finish
     return _in_loops(band, kept, lines)
+
+
+def _sum(place: int, first: Affine, second: Affine) -> Position:
+    """A loop variable that is the sum of two positions."""
+    return Position(place, Binary("+", position(0), position(1)), (first, second))
 
 
 def _is_unrolled(band: Band, axes: Sequence[int]) -> bool:
@@ -203,26 +214,26 @@ def _finish(draft: Draft, band: Band, cells: dict[str, Cell]) -> list[Statement]
         cell = cells.get(total.name, Cell(total.name))
         address = band.writes[total.node.output]
         if total.name in lasting:
-            found.append(Take(total.kind, Cell(f"{total.name}p", address), "(CELL)", cell))
+            own = Operand(CELL, total.dtype)
+            found.append(Take(total.kind, Cell(f"{total.name}p", address), own, cell))
             continue
-        text = finished(draft.plan, total.node, "CELL")
         place = draft.place(Place(total.node.output, address))
-        found.append(Store(place, text, source=cell))
+        found.append(Store(place, finished(draft.plan, total), source=cell))
     return found
 
 
-def finished(plan: Plan, node: Node, name: str) -> str:
+def finished(plan: Plan, total: Total) -> Expression:
     """The result of a reduction, computed from its accumulator."""
-    definition = plan.definitions[node]
+    definition, own = plan.definitions[total.node], Operand(CELL, total.dtype)
     is_mean = isinstance(definition, Reduction) and definition.kind == "mean"
-    return f"{name} / {divisor(plan, node)}" if is_mean else name
+    return Binary("/", own, divisor(plan, total.node)) if is_mean else own
 
 
-def divisor(plan: Plan, node: Node) -> str:
+def divisor(plan: Plan, node: Node) -> Number:
     """The number by which a mean divides its sum."""
     shape = plan.definitions[node].source.shape
     count = math.prod(shape) // max(math.prod(node.output.shape), 1)
-    return f"(double){count}" if is_open(count) else f"{count}.0"
+    return number(count, dtypes.float64)
 
 
 def _declare_partials(draft: Draft) -> None:

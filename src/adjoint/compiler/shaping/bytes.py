@@ -27,13 +27,16 @@ from adjoint.compiler.loop_programs import (
     Store,
     depends,
     overwrites,
+    renamed,
+    walk,
 )
 from adjoint.compiler.shaping.draft import Draft
-from adjoint.expressions.c_numbers import BITS
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
+from adjoint.expressions.trees import Expression, Variable
 
-_BYTES = frozenset(c_type for c_type, bits in BITS.items() if bits == 8)
+_BYTES = frozenset((dtypes.bool_, dtypes.uint8, dtypes.int8))
 _WIDE = 8  # most bytes of a widened number
-_OWN = 30_000  # the first variable number that no body uses
 _Around = Callable[[list[Statement]], list[Statement]]  # adds the loops inside a loop of rows
 
 
@@ -46,14 +49,14 @@ def widen_bytes(draft: Draft) -> None:
     """Let loops along a block of rows compute with numbers of one width."""
     if not draft.block:
         return
-    types = {s.c_type for s in draft.program.statements() if isinstance(s, (Load, Let, Select))}
-    if types & _BYTES and types - _BYTES:
-        wide = "long long" if types & {"double", "long long"} else "int"
+    made = {s.made.dtype for s in draft.program.statements() if isinstance(s, (Load, Let, Select))}
+    if made & _BYTES and made - _BYTES:
+        wide = dtypes.int64 if made & {dtypes.float64, dtypes.int64} else dtypes.int32
         draft.program.body = _Widening(wide, draft.block).block(draft.program.body)
 
 
 class _Widening:
-    def __init__(self, wide: str, block: int) -> None:
+    def __init__(self, wide: DType, block: int) -> None:
         self.wide, self.block_size = wide, block
         self.count = 0  # arrays made so far
 
@@ -61,8 +64,8 @@ class _Widening:
         """The statements with wide numbers in loops along rows and in the memory of the block."""
         found: list[Statement] = []
         for statement in statements:
-            if isinstance(statement, Room) and statement.count and statement.c_type in _BYTES:
-                statement = replace(statement, c_type=self.wide)
+            if isinstance(statement, Room) and statement.count and statement.dtype in _BYTES:
+                statement = replace(statement, dtype=self.wide)
             if isinstance(statement, ForLoop) and statement.variable == LANE:
                 found.append(self.along(statement))
                 continue
@@ -92,34 +95,54 @@ class _Widening:
                     yield self.widened(statement)
                 elif apart and isinstance(statement, Load) and _is_byte(statement):
                     there = self.array(before)
-                    before.append(copy(around, statement, Store(there, statement.name)))
-                    yield Load(statement.name, self.wide, there)
+                    before.append(copy(around, statement, Store(there, statement.made)))
+                    yield Load(self.wider(statement.made), there)
                 elif apart and isinstance(statement, Store) and _is_byte_of_memory(statement):
-                    there, name = self.array(before), f"v{_OWN + self.count}"
+                    there, made = self.array(before), Variable(f"z{self.count}", self.wide)
                     yield replace(statement, place=there)
-                    read = Load(name, self.wide, there)
-                    after.append(copy(around, read, replace(statement, text=name, source=None)))
+                    store = replace(statement, tree=made, source=None)
+                    after.append(copy(around, Load(made, there), store))
                 else:
                     yield statement
 
-        loop = replace(loop, body=[*changed(loop.body, lambda body: body)])
+        loop = replace(loop, body=_retyped([*changed(loop.body, lambda body: body)], self.wide))
         return StatementBlock([*before, loop, *after]) if before else loop
 
     def array(self, before: list[Statement]) -> Place:
         """A new array with one element for each row of a block."""
         room = Local(f"w{self.count}", self.wide, self.block_size)
         self.count += 1
-        before.append(Room(room.c_type, room.name, room.count))
+        before.append(Room(room.dtype, room.name, room.count))
         return Place(room, variable(LANE))
 
     def widened(self, statement: Load | Store) -> Load | Store:
         """The statement with its array of the block widened."""
         assert isinstance(statement.place.value, Local)
-        room = replace(statement.place.value, c_type=self.wide)
+        room = replace(statement.place.value, dtype=self.wide)
         place = replace(statement.place, value=room)
         if isinstance(statement, Load):
-            return replace(statement, c_type=self.wide, place=place)
+            return replace(statement, made=self.wider(statement.made), place=place)
         return replace(statement, place=place)
+
+    def wider(self, narrow: Variable) -> Variable:
+        """The variable of a byte as a wide number."""
+        return replace(narrow, dtype=self.wide)
+
+
+def _retyped(statements: Sequence[Statement], wide: DType) -> list[Statement]:
+    """The statements with wide variables where those that they read are wide."""
+    inside = walk(statements)
+    made = {s.made for s in inside if isinstance(s, Load) and s.made.dtype is wide}
+    same: dict[Variable, Expression] = {
+        replace(wider, dtype=narrow): wider for wider in made for narrow in _BYTES
+    }
+    return [_with_variables(statement, same) for statement in statements]
+
+
+def _with_variables(statement: Statement, same: dict[Variable, Expression]) -> Statement:
+    if isinstance(statement, ForLoop):
+        return replace(statement, body=[_with_variables(s, same) for s in statement.body])
+    return renamed(statement, same)
 
 
 def _in_loop(loop: ForLoop, around: _Around) -> _Around:
@@ -130,12 +153,12 @@ def _in_loop(loop: ForLoop, around: _Around) -> _Around:
 def _is_of_block(statement: Load | Store) -> bool:
     """Whether a byte is loaded from, or stored to, the memory of the block."""
     value = statement.place.value
-    return isinstance(value, Local) and value.c_type in _BYTES
+    return isinstance(value, Local) and value.dtype in _BYTES
 
 
 def _is_byte(load: Load) -> bool:
     """Whether a byte is loaded from a place known before the loop."""
-    return load.c_type in _BYTES and not load.place.chosen
+    return load.made.dtype in _BYTES and not load.place.chosen
 
 
 def _is_byte_of_memory(store: Store) -> bool:

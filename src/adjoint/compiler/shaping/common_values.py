@@ -10,7 +10,6 @@ gets a band before it, which computes it once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -30,10 +29,7 @@ from adjoint.compiler.loop_programs import (
     used,
     without_dead,
 )
-from adjoint.expressions.functions import called_in
-from adjoint.expressions.trees import QUICK
-
-_NAMES = re.compile(r"\bv\d+\b")
+from adjoint.expressions.trees import Expression, Operand, Variable
 
 
 class Sharing:
@@ -44,13 +40,13 @@ class Sharing:
         self.left = room  # bytes that are left
         self.keys: dict[Any, int] = {}  # expression -> its number
         self.dear: dict[int, bool] = {}  # number -> whether it is expensive
-        self.made: dict[int, tuple[list[Statement], str]] = {}  # its body and variable
+        self.made: dict[int, tuple[list[Statement], Variable]] = {}  # its body and variable
         self.places: dict[int, Place] = {}  # number -> where the block keeps it
         self.rooms: list[Local] = []
 
     def band(self, body: list[Statement], *, turns: bool) -> list[list[Statement]]:
         """The bodies that replace a body; with `turns`, loops inside its rows run it often."""
-        makers = {s.name: s for s in body if isinstance(s, Leaf)}
+        makers = {s.made: s for s in body if isinstance(s, Leaf)}
         numbers = self._numbered(makers.values())
         wanted = self._wanted(body, makers, numbers, turns)
         before: list[list[Statement]] = []
@@ -58,26 +54,26 @@ class Sharing:
             stores = [Store(self.places[numbers[name]], name) for name in missing]
             before = self.band([*_cone(missing, makers), *stores], turns=False)
         read = {name: self._load(makers[name], numbers[name]) for name in wanted}
-        after = without_dead([read.get(getattr(s, "name", ""), s) for s in body])
+        after = without_dead([read.get(s.made, s) if isinstance(s, Leaf) else s for s in body])
         if not turns:
             self._note(after, numbers)
         return [*before, after]
 
-    def _numbered(self, makers: Iterable[Any]) -> dict[str, int]:
+    def _numbered(self, makers: Iterable[Any]) -> dict[Expression, int]:
         """The number of each variable that depends on the row alone."""
-        numbers: dict[str, int] = {}
+        numbers: dict[Expression, int] = {}
         for statement in makers:
             key = self._key(statement, numbers)
             if key is not None:
                 new = key not in self.keys
-                number = numbers[statement.name] = self.keys.setdefault(key, len(self.keys))
+                number = numbers[statement.made] = self.keys.setdefault(key, len(self.keys))
                 if new:
                     operands = [numbers[name] for name in used(statement)]
                     inner = any(self.dear[k] for k in operands)
                     self.dear[number] = inner or self._is_dear(statement)
         return numbers
 
-    def _key(self, statement: Any, numbers: dict[str, int]) -> Any:
+    def _key(self, statement: Any, numbers: dict[Expression, int]) -> Any:
         """A key of what a statement computes; None if it depends on more than the row."""
         if isinstance(statement, Check):
             return None
@@ -93,13 +89,14 @@ class Sharing:
         if isinstance(statement, Load):
             return (Load, statement.place)
 
-        def numbered(text: str) -> str:
-            return _NAMES.sub(lambda found: f"#{numbers[found[0]]}#", text)
-
+        names: dict[Variable, Expression] = {
+            v: Operand(f"#{numbers[v]}", v.dtype) for v in used(statement)
+        }
         if isinstance(statement, Let):
-            return (Let, statement.c_type, numbered(statement.text), statement.positions)
-        sides = (numbered(statement.inside), numbered(statement.outside))
-        return (Select, statement.c_type, statement.guard, *sides)
+            dtype, tree = statement.made.dtype, statement.tree.substitute(names)
+            return (Let, dtype, tree, statement.positions)
+        sides = (statement.inside.substitute(names), statement.outside.substitute(names))
+        return (Select, statement.made.dtype, statement.guard, *sides)
 
     def _is_kept(self, statement: Load) -> bool:
         """Whether the block keeps the value of a load, or can from now on."""
@@ -112,19 +109,19 @@ class Sharing:
             place = statement.place
             stride = place.address.coefficient(self.row)
             return not isinstance(place.value, Local) and stride not in (0, 1)
-        return isinstance(statement, Let) and _divides_or_calls(statement.text)
+        return isinstance(statement, Let) and statement.tree.cost > 1
 
     def _wanted(
         self,
         body: Sequence[Statement],
-        makers: dict[str, Any],
-        numbers: dict[str, int],
+        makers: dict[Variable, Any],
+        numbers: dict[Expression, int],
         turns: bool,
-    ) -> list[str]:
+    ) -> list[Variable]:
         """The variables that a body should read, not compute: those nearest its results."""
-        wanted: dict[str, None] = {}
+        wanted: dict[Variable, None] = {}
         asked = [name for s in body if not isinstance(s, (Load, Let, Select)) for name in used(s)]
-        seen: set[str] = set()
+        seen: set[Variable] = set()
         while asked:
             name = asked.pop()
             if name in seen:
@@ -138,11 +135,11 @@ class Sharing:
                 asked += used(maker)
         return list(wanted)
 
-    def _is_easy(self, statement: Any, numbers: dict[str, int]) -> bool:
+    def _is_easy(self, statement: Any, numbers: dict[Expression, int]) -> bool:
         """Whether a value is cheap to recompute from values that are available."""
         operands = (numbers[name] for name in used(statement))
         near = all(not self.dear[k] or k in self.places for k in operands)
-        return numbers[statement.name] not in self.places and near and not self._is_dear(statement)
+        return numbers[statement.made] not in self.places and near and not self._is_dear(statement)
 
     def _take(self, number: Any, statement: Any) -> bool:
         """Whether a value has an array of the block, or gets one while there is memory."""
@@ -152,7 +149,7 @@ class Sharing:
         if size > self.left:
             return False
         self.left -= size
-        room = Local(f"s{len(self.rooms)}", statement.c_type, self.block)
+        room = Local(f"s{len(self.rooms)}", statement.made.dtype, self.block)
         self.rooms.append(room)
         self.places[number] = Place(room, variable(LANE))
         return True
@@ -163,32 +160,28 @@ class Sharing:
         maker, name = self.made[number]
         if not any(isinstance(s, Store) and s.place == place for s in maker):
             maker.append(Store(place, name))
-        return Load(statement.name, statement.c_type, place)
+        return Load(statement.made, place)
 
-    def _note(self, body: list[Statement], numbers: dict[str, int]) -> None:
+    def _note(self, body: list[Statement], numbers: dict[Expression, int]) -> None:
         """Remember the values that a body computes, for the bodies after it."""
         for statement in body:
-            name = getattr(statement, "name", None)
-            if name in numbers:
+            name = getattr(statement, "made", None)
+            if name is not None and name in numbers:
                 self.made.setdefault(numbers[name], (body, name))
             elif isinstance(statement, Store) and self._is_copy(statement, numbers):
-                number = numbers[statement.text]
+                number = numbers[statement.tree]
                 self.keys.setdefault((Load, statement.place), number)
                 if isinstance(statement.place.value, Local):
                     self.places.setdefault(number, statement.place)
 
-    def _is_copy(self, store: Store, numbers: dict[str, int]) -> bool:
+    def _is_copy(self, store: Store, numbers: dict[Expression, int]) -> bool:
         """Whether a store makes a place hold the value of a variable of the row."""
         plain = not store.adds and store.source is None and not store.place.chosen
         alone = all(v in (self.row, LANE) for v, _ in store.place.address.terms)
-        return plain and alone and store.text in numbers
+        return plain and alone and store.tree in numbers
 
 
-def _divides_or_calls(text: str) -> bool:
-    return "/" in text or "%" in text or bool({*called_in(text)} - QUICK)
-
-
-def _cone(names: Sequence[str], makers: dict[str, Any]) -> list[Statement]:
+def _cone(names: Sequence[Variable], makers: dict[Variable, Any]) -> list[Statement]:
     """The statements that compute some variables, in order."""
     needed, asked = set(), list(names)
     while asked:

@@ -19,7 +19,6 @@ from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, po
 from adjoint.compiler.shaping.bytes import room_of
 from adjoint.compiler.shaping.common_values import Sharing
 from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTransposable
-from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open, with_known
 
 _LONG_ROW = 1024  # accumulators next to one another
@@ -189,8 +188,7 @@ def keep_rows(draft: Draft) -> None:
     nest, size = draft.nest, draft.block or 1
     for number, value in enumerate(nest.local):
         count = with_known(row_elements(value, nest.outer), draft.program.known) * size
-        c_type = C_TYPES[value.dtype.name]
-        draft.rooms[value] = Local(f"l{number}", c_type, count)
+        draft.rooms[value] = Local(f"l{number}", value.dtype, count)
     if draft.rooms:
         for band in draft.bands:
             band.body = loop_programs.relocated(band.body, draft.place)

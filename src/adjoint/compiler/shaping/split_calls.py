@@ -24,7 +24,8 @@ from adjoint.compiler.loop_programs import (
 )
 from adjoint.compiler.shaping.draft import Draft
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.expressions.functions import called_in, rounds_alike
+from adjoint.expressions.functions import rounds_alike
+from adjoint.expressions.trees import Variable
 
 _PIECE = 1024  # elements of a piece, which stay in the first-level cache
 _LONG = 512  # iterations from which a loop is worth cutting
@@ -61,14 +62,14 @@ def _split(loop: ForLoop, piece: int) -> list[Statement] | None:
     if first is None or not (piece or _is_long(loop)) or overwrites(loop.body):
         return None
     room = piece or _PIECE
-    made = {s.name: s for s in first if isinstance(s, (Let, Select))}
-    rest = [s for s in loop.body if getattr(s, "name", None) not in made]
-    wanted = dict.fromkeys(name for s in rest for name in used(s) if name in made)
+    made = {s.made for s in first if isinstance(s, (Let, Select))}
+    rest = [s for s in loop.body if getattr(s, "made", None) not in made]
+    wanted = dict.fromkeys(v for s in rest for v in used(s) if v in made)
     here = variable(loop.variable) + variable(PIECE) * -1
-    kept = {n: Place(Local(f"{n}s", made[n].c_type, room), here) for n in wanted}
-    loads = [Load(n, made[n].c_type, place) for n, place in kept.items()]
-    stores = [Store(place, n) for n, place in kept.items()]
-    rooms: list[Statement] = [Room(made[n].c_type, p.value.name, room) for n, p in kept.items()]
+    kept = {v: Place(Local(f"{v.name}s", v.dtype, room), here) for v in wanted}
+    loads = [Load(v, place) for v, place in kept.items()]
+    stores = [Store(place, v) for v, place in kept.items()]
+    rooms: list[Statement] = [Room(v.dtype, p.value.name, room) for v, p in kept.items()]
     calls = replace(loop, body=[*first, *stores], totals=())
     others = replace(loop, body=without_dead([*loads, *rest]))
     if piece:
@@ -82,12 +83,12 @@ def _split(loop: ForLoop, piece: int) -> list[Statement] | None:
 
 def _before_calls(statements: Sequence[Statement]) -> list[Statement] | None:
     """The statements for the calls of an iteration; None without calls, or with little else."""
-    if any(isinstance(s, Let) and not rounds_alike(called_in(s.text)) for s in statements):
-        needed: set[str] = set()
+    if any(isinstance(s, Let) and not rounds_alike(s.tree.calls) for s in statements):
+        needed: set[Variable] = set()
         found: list[Statement] = []
         for statement in reversed(statements):
-            called = isinstance(statement, Let) and not rounds_alike(called_in(statement.text))
-            if not called and getattr(statement, "name", None) not in needed:
+            called = isinstance(statement, Let) and not rounds_alike(statement.tree.calls)
+            if not called and getattr(statement, "made", None) not in needed:
                 continue
             if not isinstance(statement, (Load, Let, Select)):
                 return None

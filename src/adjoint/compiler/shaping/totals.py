@@ -8,7 +8,9 @@ from dataclasses import replace
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.loop_programs import (
+    CELL,
     LANE,
+    MINUS_ZERO,
     PIECE,
     Cell,
     ForLoop,
@@ -19,7 +21,9 @@ from adjoint.compiler.loop_programs import (
     Total,
 )
 from adjoint.compiler.shaping.draft import Draft
+from adjoint.core import dtypes
 from adjoint.core.symbolic_sizes import is_open, largest
+from adjoint.expressions.trees import Operand, number
 
 _FEW = 64  # most elements added up in one float
 _FLOATS = 16  # floats in a vector
@@ -50,10 +54,10 @@ def _narrowed(
         if isinstance(statement, (ForLoop, StatementBlock)):
             statement.body = _narrowed(statement.body, totals, most)
         total = totals.get(statement.name) if isinstance(statement, Room) else None
-        if total is not None and total.start != "-0.0":
+        if total is not None and total.start != MINUS_ZERO:
             if _is_short_sum(statements[place + 1 :], total, most):
                 _retype(statements[place + 1 :], total)
-                statement = replace(statement, c_type="float")
+                statement = replace(statement, dtype=dtypes.float32)
             else:
                 for later in statements[place + 1 :]:
                     _shorten(later, total, totals)
@@ -97,11 +101,18 @@ def _retype(statements: Sequence[Statement], total: Total) -> None:
     """Change the type of an accumulator to float in the vector loops that share it."""
     for statement in statements:
         if isinstance(statement, ForLoop):
+            narrow = _narrow(total, total.name)
             statement.totals = tuple(
-                replace(t, c_type="float") if t.name == total.name else t for t in statement.totals
+                narrow if t.name == total.name else t for t in statement.totals
             )
         if isinstance(statement, (ForLoop, StatementBlock)):
             _retype(statement.body, total)
+
+
+def _narrow(total: Total, name: str) -> Total:
+    """An accumulator in float32, under a name."""
+    start = number(total.start.value, dtypes.float32)
+    return replace(total, name=name, dtype=dtypes.float32, start=start)
 
 
 def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> None:
@@ -120,7 +131,7 @@ def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> No
     ):
         return
     sums = [t for t in statement.totals if not ACCUMULATORS[t.kind].chooses]
-    pieces = {t.name: replace(t, name=f"{t.name}f", c_type="float") for t in sums}
+    pieces = {t.name: _narrow(t, f"{t.name}f") for t in sums}
     body = [
         replace(s, cell=Cell(pieces[s.cell.name].name))
         if isinstance(s, Take) and s.cell.name in pieces
@@ -133,6 +144,7 @@ def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> No
     inner = ForLoop(v, (low,), ends, body, vector=True, totals=inner_totals)
     statement.variable, statement.step, statement.vector = PIECE, _FEW * _FLOATS, False
     statement.totals = ()
-    rooms = [Room("float", p.name, start=p.start) for p in pieces.values()]
-    takes = [Take(t.kind, Cell(t.name), pieces[t.name].name) for t in sums]
+    rooms = [Room(p.dtype, p.name, start=p.start) for p in pieces.values()]
+    own = Operand(CELL, dtypes.float32)
+    takes = [Take(t.kind, Cell(t.name), own, Cell(pieces[t.name].name)) for t in sums]
     statement.body = [*rooms, inner, *takes]

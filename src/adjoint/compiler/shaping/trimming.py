@@ -32,17 +32,18 @@ from adjoint.compiler.loop_programs import (
     StatementBlock,
     Store,
     Take,
+    position,
 )
 from adjoint.compiler.shaping.building import extents
 from adjoint.compiler.shaping.draft import WHOLE, Draft
-from adjoint.core.c_types import C_TYPES
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.expressions.c_numbers import suffix
+from adjoint.expressions.trees import Binary, Call, Choose, Variable, number
 
 _PADDED = 64  # size up to which a loop is run in whole vectors
 _HEAVY = 32  # statements from which a loop's last elements are not run one by one
 _TILE = 16  # rows of a tile of a transposed matrix
-_OWN = 10_000  # the first variable number that no body uses
 
 
 def cut_loops(draft: Draft) -> None:
@@ -170,22 +171,21 @@ def _in_whole_vectors(loop: ForLoop, rows: int) -> ForLoop | StatementBlock | No
 
     for statement in loop.body:
         if isinstance(statement, Load) and statement.place.address.terms:
-            c_type, name = statement.c_type, statement.name
-            copy = Local(f"w{name}", c_type, room)
+            made = statement.made
+            copy = Local(f"w{made.name}", made.dtype, room)
             there = Place(copy, variable(v))
-            before.append(Room(c_type, copy.name, room))
-            before.append(each(0, size, [statement, Store(there, name)]))
-            first = Load(name, c_type, Place(copy, Affine()))
-            before.append(each(size, room, [first, Store(there, name)]))
+            before.append(Room(copy.dtype, copy.name, room))
+            before.append(each(0, size, [statement, Store(there, made)]))
+            first = Load(made, Place(copy, Affine()))
+            before.append(each(size, room, [first, Store(there, made)]))
             inside.append(replace(statement, place=there))
         elif isinstance(statement, (Store, Take)):
             result = Local(f"r{len(after)}", _type_of(loop, statement), room)
-            name = f"v{_OWN + len(after)}"
+            made = Variable(f"x{len(after)}", result.dtype)
             there = Place(result, variable(v))
-            before.append(Room(result.c_type, result.name, room))
-            inside.append(Store(there, statement.text))
-            read = Load(name, result.c_type, there)
-            after.append(each(0, size, [read, replace(statement, text=name)]))
+            before.append(Room(result.dtype, result.name, room))
+            inside.append(Store(there, statement.tree))
+            after.append(each(0, size, [Load(made, there), replace(statement, tree=made)]))
         else:
             inside.append(statement)
     vectors = replace(loop, low=(0,), high=(room,), body=inside, totals=())
@@ -198,18 +198,18 @@ def _overlapping(loop: ForLoop, size: int) -> ForLoop:
     Some elements are computed twice, with the same result; sums take them in once.
     """
     wide = 2 * WHOLE if size >= 2 * WHOLE and _are_narrow(loop.body) else WHOLE
-    place = Position(
-        loop.variable, f"SMALLER({{0}}, {size - wide}) + {{1}}", (variable(VECTOR), variable(LANE))
-    )
-    body: list[Statement] = [place]
+    begin, last = position(0), number(size - wide, dtypes.int64)
+    moved = Binary("+", Choose(Binary("<", begin, last), begin, last), position(1))
+    body: list[Statement] = [Position(loop.variable, moved, (variable(VECTOR), variable(LANE)))]
+    is_new = Binary(">=", position(0), position(1))
     for statement in loop.body:
         if isinstance(statement, Take) and ACCUMULATORS[statement.kind].sums:
-            name, c_type = f"v{_OWN + len(body)}", _type_of(loop, statement)
-            text = f"({{0}} >= {{1}} ? {statement.text} : 0)"
-            if c_type in ("float", "double"):
-                text = f"ad_when{suffix(c_type)}({{0}} >= {{1}}, {statement.text})"
-            body.append(Let(name, c_type, text, (variable(loop.variable), variable(VECTOR))))
-            statement = replace(statement, text=name)
+            made = Variable(f"x{len(body)}", _type_of(loop, statement))
+            tree = Choose(is_new, statement.tree, number(0, made.dtype))
+            if made.dtype.is_floating_point:
+                tree = Call("ad_when", (is_new, statement.tree), made.dtype)
+            body.append(Let(made, tree, (variable(loop.variable), variable(VECTOR))))
+            statement = replace(statement, tree=made)
         body.append(statement)
     along = replace(loop, variable=LANE, low=(0,), high=(wide,), body=body)
     return ForLoop(VECTOR, (0,), (size,), [along], step=wide)
@@ -217,16 +217,16 @@ def _overlapping(loop: ForLoop, size: int) -> ForLoop:
 
 def _are_narrow(statements: Sequence[Statement]) -> bool:
     """Whether all variables are floats, so that twice as many fit into a vector."""
-    return all(s.c_type == "float" for s in statements if isinstance(s, (Load, Let)))
+    made = (s.made.dtype for s in statements if isinstance(s, (Load, Let)))
+    return all(dtype is dtypes.float32 for dtype in made)
 
 
-def _type_of(loop: ForLoop, statement: Store | Take) -> str:
-    """The C type of the element that a statement writes."""
+def _type_of(loop: ForLoop, statement: Store | Take) -> DType:
+    """The dtype of the element that a statement writes."""
     if isinstance(statement, Take):
-        return next(t.c_type for t in loop.totals if t.name == statement.cell.name)
-    target = statement.place.value
-    return target.c_type if isinstance(target, Local) else C_TYPES[target.dtype.name]
+        return next(t.dtype for t in loop.totals if t.name == statement.cell.name)
+    return statement.place.value.dtype
 
 
 def _calls_functions(statements: Sequence[Statement]) -> bool:
-    return any(isinstance(s, Let) and calls(s.text) for s in statements)
+    return any(isinstance(s, Let) and calls(s.tree) for s in statements)

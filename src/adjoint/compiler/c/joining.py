@@ -1,0 +1,35 @@
+"""How accumulators take elements in, in C and in OpenMP's reductions."""
+
+from __future__ import annotations
+
+from adjoint.compiler.accumulators import ACCUMULATORS
+from adjoint.compiler.loop_programs import Total
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
+from adjoint.expressions.c_text import printed
+from adjoint.expressions.trees import Operand
+
+# The OpenMP reduction of each accumulator, of real numbers and of int64; `most` and `fewest` keep
+# NaN and are declared in DECLARED.
+_CLAUSES = {
+    "sum": ("+", "+"), "mean": ("+", "+"), "prod": ("*", "*"), "any": ("|", "|"), "all": ("&", "&"),
+    "amax": ("most", "max"), "amin": ("fewest", "min"),
+}  # fmt: skip
+DECLARED = """#pragma omp declare reduction(most : double, float : omp_out = omp_in > omp_out \\
+  || omp_in != omp_in ? omp_in : omp_out) initializer(omp_priv = -HUGE_VAL)
+#pragma omp declare reduction(fewest : double, float : omp_out = omp_in < omp_out \\
+  || omp_in != omp_in ? omp_in : omp_out) initializer(omp_priv = HUGE_VAL)
+"""
+
+
+def clause(total: Total) -> str:
+    """The OpenMP clause of an accumulator that the lanes of a vector share."""
+    return f" reduction({_CLAUSES[total.kind][total.dtype is dtypes.int64]}:{total.name})"
+
+
+def taken(kind: str, dtype: DType, into: str, value: str) -> str:
+    """C statements that take a value into an accumulator; both are C texts."""
+    total, element = Operand("total", dtype), Operand("value", dtype)
+    names = {"total": into, "value": value}
+    joins = (printed(join(total, element), names) for join in ACCUMULATORS[kind].joins)
+    return " ".join(f"{into} = {joined};" for joined in joins)
