@@ -268,6 +268,18 @@ def test_a_power_that_underflows_is_no_root_of_zero(way: str) -> None:
     np.testing.assert_allclose(FIRST[way](lambda x: x**1.5, x).numpy(), [1.5e-150, 3.0], 1e-12)
 
 
+@pytest.mark.parametrize("exponent", [1.5, 2.5])
+def test_a_power_may_be_a_complex_number_without_an_imaginary_part(exponent: float) -> None:
+    x, direction = ad.tensor([0.7, 2.25], dtype=ad.float64), ad.ones(2).double()
+
+    def slopes(p: complex) -> tuple[Any, ...]:
+        gradient = ad.grad(lambda v: (v**p).real.sum())
+        return ad.trace(gradient, x)(x), ad.jvp(gradient, (x,), (direction,))[1]
+
+    for found, true in zip(slopes(complex(exponent)), slopes(exponent), strict=True):
+        np.testing.assert_allclose(found, true, 1e-14)
+
+
 def test_the_root_of_whole_zeros_is_constant() -> None:
     count = ad.tensor([0, 4])
     assert ad.grad(lambda x: (x * count.sqrt()).sum())(ad.ones(2)).tolist() == [0.0, 2.0]

@@ -303,6 +303,8 @@ def test_a_function_of_a_cluster_is_no_pole_where_rounding_is() -> None:
         # computed at A with errors that do not show, while the fan passes 0 on its way to the limit
         ("sum of the two smallest, symmetric", [1.0, 1.0000000022171287, 2.0, 3.0], 1001888,
          "rfr ffr rrr fff", 1e4),
+        ("sum of the two smallest, symmetric", [1.0, 1.0000000055691123, 2.0, 3.0], 1002642,
+         "fff rrr", 1e4),
         ("Fermi function by eigh, symmetric", [0.00024201934059749457, 0.00023819697785815744,
                                                2.5200640235033136, 3.703014395354547], 1001929,
          "rr rf fr ff", 1e6),

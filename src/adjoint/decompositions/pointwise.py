@@ -185,8 +185,11 @@ def _turn(self: Any, small: float) -> Any:
     return size.masked_fill(size == 0, 1).log() * (0.5 * math.pi / math.log(small))
 
 
-def power_nearby(self: Any, exponent: float, *, exact: Sequence[Any]) -> Any:
+def power_nearby(self: Any, exponent: complex, *, exact: Sequence[Any]) -> Any:
     """xᵖ; by a root, which rounds nothing, where p is half a whole number."""
+    if exponent.imag:
+        return self**exponent
+    exponent = exponent.real
     if exponent % 1 == 0.5:
         return root_above(self, exact[0]) ** int(2 * exponent)
     if exponent % 1 == 0:

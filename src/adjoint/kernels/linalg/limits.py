@@ -86,8 +86,9 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
             known = apart & _is_near(exact[group], limit, _by_two_steps(even[:, group]))
             if error > math.sqrt(eps) * np.max(top[group]):
                 known |= np.abs(exact[group] - limit) <= 3 * error
-            away = np.abs(exact[group] - limit) / _rounding(exact[group], probes[:, group])
-            known |= apart & (away > np.where(varies[group], 30, _CERTAIN))
+            rounding = _rounding(exact[group], probes[:, group])  # what cancels shows none
+            away = np.abs(exact[group] - limit) > np.where(varies[group], 30, _CERTAIN) * rounding
+            known |= apart & away & (rounding > 0)
             found[group] = np.where(known, exact[group], limit)
     return found
 
