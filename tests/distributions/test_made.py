@@ -18,20 +18,23 @@ from adjoint import doors
 from adjoint.distributions import constraints, made
 
 CLASSES = [section.split(".") for section in doors.read(made.TABLE) if section]
+TRANSFORMS = ("elements", "arrays")
 
 
-def found(file: str, name: str) -> Any:
-    return getattr(importlib.import_module(f"adjoint.distributions.{file}"), name)
+def home(file: str) -> Any:
+    folder = "transforms." * (file in TRANSFORMS)
+    return importlib.import_module(f"adjoint.distributions.{folder}{file}")
 
 
 @pytest.mark.parametrize(("file", "name"), CLASSES)
 def test_a_class_is_at_home_in_its_file(file: str, name: str) -> None:
-    value = found(file, name)
-    assert (value.__module__, value.__qualname__) == (f"adjoint.distributions.{file}", name)
+    value = getattr(home(file), name)
+    assert (value.__module__, value.__qualname__) == (home(file).__name__, name)
     assert pickle.loads(pickle.dumps(value)) is copy.copy(value) is value
     if not name.startswith("_"):
         assert ">>> import adjoint as ad\n" in value.__doc__
-    for method in (value.__init__, value.log_prob, value.rsample, value.sample):
+    methods = ("_call", "_inverse") if file in TRANSFORMS else ("log_prob", "rsample", "sample")
+    for method in (value.__init__, *(getattr(value, method) for method in methods)):
         assert "return" in typing.get_type_hints(inspect.unwrap(method))
         assert "self" in inspect.signature(method).parameters
 
@@ -71,7 +74,7 @@ def test_a_traceback_shows_the_row() -> None:
 
 
 def test_classes_of_a_file_know_one_another() -> None:
-    relaxed = importlib.import_module("adjoint.distributions.relaxed")
+    relaxed = home("relaxed")
     made_now = relaxed.RelaxedBernoulli(0.5, probs=ad.tensor(0.5))
     assert type(made_now.base_dist) is relaxed.LogitRelaxedBernoulli
     assert {*relaxed.__all__} == {*dir(relaxed)}

@@ -294,6 +294,46 @@ def test_a_function_of_a_cluster_is_no_pole_where_rounding_is() -> None:
         np.testing.assert_allclose(found, float(known.values[2]), 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("title", "values", "seed", "modes", "most"),
+    [
+        # computed at A with all digits, while the matrices of the fan are too far away to show it
+        ("lu_solve, general", [0.24914402747594336, 0.24914402753183065, 1.7740675194479942,
+                               1.7740675200882545], 1001645, "r f rr fr rrr", 1e2),
+        # computed at A with errors that do not show, while the fan passes 0 on its way to the limit
+        ("sum of the two smallest, symmetric", [1.0, 1.0000000022171287, 2.0, 3.0], 1001888,
+         "rfr ffr rrr fff", 1e4),
+        ("Fermi function by eigh, symmetric", [0.00024201934059749457, 0.00023819697785815744,
+                                               2.5200640235033136, 3.703014395354547], 1001929,
+         "rr rf fr ff", 1e6),
+    ],
+)  # fmt: skip
+def test_the_limit_and_what_is_computed_at_the_matrix_are_told_apart(
+    title: str, values: list[float], seed: int, modes: str, most: float
+) -> None:
+    function = {f.title: f for f in matrices.functions()}[title]
+    x, w, e, known = matrices.case(function, values, "float64", seed)
+    for mode in modes.split():
+        found = float(matrices.derivative(lambda y: function.ours(y, w), mode, e)(x))
+        assert matrices.compared(found, known, len(mode), "").error <= most
+
+
+@pytest.mark.parametrize("values", [ad.linalg.eigvalsh, ad.linalg.svdvals])
+def test_derivatives_next_to_the_least_of_equal_values_have_all_digits(values: Function) -> None:
+    """It depends on |t| beside the matrix, and so do derivatives in what it is combined with."""
+    y = ad.tensor([0.3, -0.7, 1.1], dtype=ad.float64)
+
+    def f(a: Any, y: Any) -> Any:
+        w = values(a)
+        return ((y * w).exp() * w[-1] * w[0]).sum()
+
+    a = ad.tensor(2 * EYE)
+    leaf, other = y.clone().requires_grad_(), a.clone().requires_grad_()
+    f(other, leaf).backward()
+    for found in (leaf.grad, ad.grad(f, argnums=(0, 1))(a, y)[1]):
+        np.testing.assert_allclose(found, 8 * np.exp(2 * y.numpy()), 1e-11)
+
+
 @pytest.mark.parametrize("compiled", [False, True])
 def test_rounding_of_a_function_that_hardly_varies_is_no_choice_of_vectors(compiled: bool) -> None:
     """exp A = 1 + A + … of a small A: the 1 is V Vᴴ, of which derivatives cancel all but A's."""

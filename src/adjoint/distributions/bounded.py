@@ -13,8 +13,8 @@ from adjoint.distributions.distribution import ExponentialFamily as ExponentialF
 from adjoint.distributions.gammas import EULER as EULER
 from adjoint.distributions.made import HALF_LOG_2PI
 from adjoint.distributions.probabilities import Probabilities as Probabilities
-from adjoint.distributions.transforms import AffineTransform as AffineTransform
-from adjoint.distributions.transforms import PowerTransform as PowerTransform
+from adjoint.distributions.transforms.elements import AffineTransform as AffineTransform
+from adjoint.distributions.transforms.elements import PowerTransform as PowerTransform
 from adjoint.distributions.utils import clamp_probs as clamp_probs
 from adjoint.distributions.utils import log1mexp as log1mexp
 from adjoint.distributions.utils import root as root

@@ -16,8 +16,8 @@ from adjoint.distributions import made
 from adjoint.distributions.combined import TransformedDistribution as TransformedDistribution
 from adjoint.distributions.distribution import Distribution
 from adjoint.distributions.distribution import ExponentialFamily as ExponentialFamily
-from adjoint.distributions.transforms import AffineTransform as AffineTransform
-from adjoint.distributions.transforms import PowerTransform as PowerTransform
+from adjoint.distributions.transforms.elements import AffineTransform as AffineTransform
+from adjoint.distributions.transforms.elements import PowerTransform as PowerTransform
 from adjoint.distributions.utils import broadcast_all
 from adjoint.distributions.utils import root as root
 from adjoint.distributions.utils import softplus as softplus

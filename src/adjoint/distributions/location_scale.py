@@ -10,9 +10,9 @@ from adjoint.distributions.distribution import Located as Located
 from adjoint.distributions.gammas import EULER as EULER
 from adjoint.distributions.gammas import Exponential as Exponential
 from adjoint.distributions.gammas import mean_square as mean_square
-from adjoint.distributions.transforms import AbsTransform as AbsTransform
-from adjoint.distributions.transforms import AffineTransform as AffineTransform
-from adjoint.distributions.transforms import ExpTransform as ExpTransform
+from adjoint.distributions.transforms.elements import AbsTransform as AbsTransform
+from adjoint.distributions.transforms.elements import AffineTransform as AffineTransform
+from adjoint.distributions.transforms.elements import ExpTransform as ExpTransform
 from adjoint.distributions.utils import log1p_square as log1p_square
 from adjoint.tensor.tensor import Tensor
 

@@ -19,7 +19,7 @@ from adjoint.distributions import constraints
 from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import noise_like, uniform_like
 from adjoint.distributions.narrow import in_double
-from adjoint.doors.classes import Names, Sections, arguments_of
+from adjoint.doors.classes import Door, Names, Sections, arguments_of
 from adjoint.doors.rows import DoorRow
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
@@ -75,7 +75,7 @@ class Distributions(Sections):
         yield from ((member, written.of_member(member)) for member in written.members.values())
 
 
-door = Distributions(TABLE, globals(), WORDS).door
+door: Door = Distributions(TABLE, globals(), WORDS).door
 
 
 class _Text:
@@ -149,7 +149,7 @@ class _Text:
 
     def of_member(self, row: DoorRow) -> str:
         """A constant of the class, a property, or a method where the row has brackets."""
-        if row.name == "arg_constraints":
+        if row.name in ("arg_constraints", "domain", "codomain"):
             return self._constraint(row.name, row.expression)
         own, names = arguments_of(row.signature or ""), self._names()
         head, text = _split(row.expression)

@@ -21,7 +21,7 @@ from adjoint.distributions.distribution import (
 )
 from adjoint.distributions.gammas import Beta, Chi2
 from adjoint.distributions.location_scale import Normal
-from adjoint.distributions.transforms import StickBreakingTransform
+from adjoint.distributions.transforms.arrays import StickBreakingTransform
 from adjoint.distributions.utils import broadcast_all, lazy_property, tensor_of
 from adjoint.tensor.tensor import Tensor
 

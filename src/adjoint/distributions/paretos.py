@@ -10,8 +10,8 @@ from adjoint.distributions.combined import TransformedDistribution as Transforme
 from adjoint.distributions.distribution import Located as Located
 from adjoint.distributions.gammas import Exponential as Exponential
 from adjoint.distributions.gammas import where_above as where_above
-from adjoint.distributions.transforms import AffineTransform as AffineTransform
-from adjoint.distributions.transforms import ExpTransform as ExpTransform
+from adjoint.distributions.transforms.elements import AffineTransform as AffineTransform
+from adjoint.distributions.transforms.elements import ExpTransform as ExpTransform
 from adjoint.distributions.utils import below_one as below_one
 from adjoint.distributions.utils import root as root
 from adjoint.tensor.tensor import Tensor

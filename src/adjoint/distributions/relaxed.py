@@ -6,8 +6,8 @@ from adjoint.distributions import made
 from adjoint.distributions.choices import OfChoices as OfChoices
 from adjoint.distributions.combined import TransformedDistribution as TransformedDistribution
 from adjoint.distributions.probabilities import Probabilities as Probabilities
-from adjoint.distributions.transforms import ExpTransform as ExpTransform
-from adjoint.distributions.transforms import SigmoidTransform as SigmoidTransform
+from adjoint.distributions.transforms.elements import ExpTransform as ExpTransform
+from adjoint.distributions.transforms.elements import SigmoidTransform as SigmoidTransform
 from adjoint.distributions.utils import clamp_probs as clamp_probs
 from adjoint.distributions.utils import softplus as softplus
 from adjoint.distributions.utils import tensor_of as tensor_of

@@ -22,6 +22,8 @@ from adjoint.table import examples
 from adjoint.table.prepared import PREPARED
 
 Tree = TypeVar("Tree", bound=ast.AST)
+# What a file of classes calls: its globals and its own names give __getattr__, __dir__, __all__.
+Door = Callable[..., tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]]
 _making = lock()
 
 
@@ -162,7 +164,8 @@ def table_of(value: type) -> tuple[Classes, DoorRow] | None:
     """The table that a class was made from, and its row; None of another class."""
     package, _, home = value.__module__.rpartition(".")
     for table in _TABLES:
-        if table.module.rpartition(".")[0] == package and value.__name__ in table.rows(home):
+        within = package.startswith(table.module.rpartition(".")[0])
+        if within and value.__name__ in table.rows(home):
             return table, table.rows(home)[value.__name__]
     return None
 

@@ -144,8 +144,7 @@ def randint_like_low_generator(
 def randint_like_tensor_generator(
     self: Array, high: Array, generator: Generator | None, dtype: Any, *rest: Any
 ) -> Array:
-    high = int(high.item())
-    return randint_like_low_generator(self, 0, high, generator, dtype, *rest)
+    return randint_like_low_generator(self, 0, int(high.item()), generator, dtype, *rest)
 
 
 def randperm_generator(n: int, generator: Generator | None, dtype: Any, *_: Any) -> Array:

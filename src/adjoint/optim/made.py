@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from adjoint import doors, ops
-from adjoint.doors.classes import Names, Sections, arguments_of
+from adjoint.doors.classes import Door, Names, Sections, arguments_of
 from adjoint.doors.rows import DoorRow
 from adjoint.optim.formulas import FormulaOptimizer, Numbers, Scalars, decoupled, filled
 from adjoint.optim.options import Options
@@ -44,7 +44,7 @@ class Optimizers(Sections):
             yield member, written.of_member(member)
 
 
-door = Optimizers(TABLE, globals(), WORDS).door
+door: Door = Optimizers(TABLE, globals(), WORDS).door
 
 
 class _Text:

@@ -8,129 +8,21 @@ from adjoint import ops
 from adjoint.core.dtypes import finfo
 from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import Shape, show
-from adjoint.distributions import constraints
+from adjoint.distributions import constraints, made
 from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.transforms.base import Transform, independent
 from adjoint.distributions.transforms.elements import log_slope_of_tanh
 from adjoint.distributions.utils import tril_matrix_to_vec, vec_to_tril_matrix
 from adjoint.tensor.tensor import Tensor
 
+__getattr__, __dir__, __all__ = made.door(globals(), "CorrCholeskyTransform", "ReshapeTransform")
 
-def _vector(what: Transform, shape: Shape, longer: int = 0) -> Shape:
+
+def vector_shape(what: Transform, shape: Shape, longer: int = 0) -> Shape:
     """A shape that ends in a vector, `longer` by some elements."""
     if not shape:
         raise ShapeError(f"{what!r}: needs vectors, got a shape without dimensions")
     return (*shape[:-1], shape[-1] + longer)
-
-
-class SoftmaxTransform(Transform):
-    """y = eˣ / Σ eˣ over the last dimension, whose inverse is the logarithm.
-
-    >>> import adjoint as ad
-    >>> from adjoint.distributions import SoftmaxTransform
-    >>> SoftmaxTransform()(ad.zeros(2))
-    tensor([0.5000, 0.5000])
-    """
-
-    domain = constraints.real_vector
-    codomain = constraints.simplex
-    parameters = ()
-
-    def _call(self, x: Tensor) -> Tensor:
-        return x.softmax(-1)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.log()
-
-    def forward_shape(self, shape: Shape) -> Shape:
-        return _vector(self, shape)
-
-    inverse_shape = forward_shape
-
-
-class StickBreakingTransform(Transform):
-    """Vectors of K numbers to K + 1 probabilities: each number takes its share of what is left.
-
-    zₖ = sigmoid(xₖ - log(K + 1 - k)),  yₖ = zₖ Πⱼ₍ⱼ<ₖ₎ (1 - zⱼ);  x = 0 gives equal shares.
-
-    >>> import adjoint as ad
-    >>> from adjoint.distributions import StickBreakingTransform
-    >>> StickBreakingTransform()(ad.zeros(3))
-    tensor([0.2500, 0.2500, 0.2500, 0.2500])
-    """
-
-    domain = constraints.real_vector
-    codomain = constraints.simplex
-    bijective = True
-    parameters = ()
-
-    @staticmethod
-    def _shift(x: Tensor) -> Tensor:
-        count = x.shape[-1]
-        return ops.arange(count, 0, -1, dtype=x.dtype, device=x.device).log()
-
-    def _call(self, x: Tensor) -> Tensor:
-        z = (x - self._shift(x)).sigmoid()
-        left = (1 - z).cumprod(-1)
-        return ops.constant_pad_nd(z, (0, 1), 1) * ops.constant_pad_nd(left, (1, 0), 1)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        shares = y[..., :-1]
-        left = (1 - shares.cumsum(-1)).clamp(min=finfo(y.dtype).tiny)
-        return shares.log() - left.log() + self._shift(shares)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """dyₖ/dxₖ = yₖ (1 - zₖ), and nothing above the diagonal."""
-        return (y[..., :-1].log() + ops.log_sigmoid(self._shift(x) - x)).sum(-1)
-
-    def forward_shape(self, shape: Shape) -> Shape:
-        return _vector(self, shape, 1)
-
-    def inverse_shape(self, shape: Shape) -> Shape:
-        return _vector(self, shape, -1)
-
-
-class LowerCholeskyTransform(Transform):
-    """Square matrices to lower triangular ones with a positive diagonal, by its exponential.
-
-    >>> import adjoint as ad
-    >>> from adjoint.distributions import LowerCholeskyTransform
-    >>> LowerCholeskyTransform()(ad.zeros(2, 2))
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-
-    domain = constraints.independent(constraints.real, 2)
-    codomain = constraints.lower_cholesky
-    parameters = ()
-
-    def _call(self, x: Tensor) -> Tensor:
-        return x.tril(-1) + x.diagonal(0, -2, -1).exp().diag_embed()
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.tril(-1) + y.diagonal(0, -2, -1).log().diag_embed()
-
-
-class PositiveDefiniteTransform(Transform):
-    """Square matrices to positive definite ones, by their lower Cholesky transform.
-
-    >>> import adjoint as ad
-    >>> from adjoint.distributions import PositiveDefiniteTransform
-    >>> PositiveDefiniteTransform()(ad.zeros(2, 2))
-    tensor([[1., 0.],
-            [0., 1.]])
-    """
-
-    domain = constraints.independent(constraints.real, 2)
-    codomain = constraints.positive_definite
-    parameters = ()
-
-    def _call(self, x: Tensor) -> Tensor:
-        factor = LowerCholeskyTransform()(x)
-        return factor @ factor.mT
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return LowerCholeskyTransform().inv(ops.linalg_cholesky(y))
 
 
 class CorrCholeskyTransform(Transform):
@@ -174,7 +66,7 @@ class CorrCholeskyTransform(Transform):
         return sticks + log_slope_of_tanh(x).sum(-1)
 
     def forward_shape(self, shape: Shape) -> Shape:
-        count = _vector(self, shape)[-1]
+        count = vector_shape(self, shape)[-1]
         side = round((1 + (1 + 8 * count) ** 0.5) / 2)
         if side * (side - 1) // 2 != count:
             raise ShapeError(f"{self!r}: {count} is not D(D-1)/2 for any whole number D")

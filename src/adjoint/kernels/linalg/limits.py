@@ -5,15 +5,17 @@ not depend on the basis of a cluster, y is analytic, and its rounding errors gro
 A polynomial in t² through the means of y(t) and y(-t) gives y(0). Which t to take depends on how
 quickly the function varies and how much is lost by rounding, and both are seen in the numbers:
 Neville's tableau holds the limit by every run of neighbouring t, and the difference to runs that
-are one shorter tells its error. The least one wins.
+are one shorter tells its error. The least one wins. Where that is large, y may depend on |t|, as
+it does through the least of equal eigenvalues: then polynomials in t give y(0) from each side.
 
 y need not be analytic. The limits from t > 0 and from t < 0 differ at a kink (the largest of equal
 eigenvalues): then the subgradient stands that was computed at A. A power of 1/t tells that the
 function depends on the basis. Where values are close but not equal, y(0) was computed at A as well,
 and is taken where the fan tells little and does not contradict it, where what is computed for the
-smallest t supports it against the limit, or where y(t) grows towards it and it differs from the
-limit by much more than rounding does: x = r/(r + t) for r < t looks as if it were 0. How much
-rounding does is seen in what is computed for a t of some ε, but for errors that are the same there.
+smallest t supports it against the limit, or where it differs from the limit by much more than
+rounding does: x = r/(r + t) for r < t looks as if it were 0. How much rounding does is seen in what
+is computed for a t of some ε, but for errors that are the same there: so it must be more by far,
+unless y(t) grows towards y(0).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ _T = np.array(STEPS)
 _COUNT = len(STEPS)
 _LONGEST = 8  # values that a polynomial goes through; more of them give nothing
 _FIRST = 5  # steps by whose values the size of a derivative is told
+_CERTAIN = 1e6  # rounding errors that are the same for all t, and hence not seen, are smaller
 _CLEAR = 1e-6  # parts of the largest derivative below this are not judged
 
 
@@ -75,16 +78,29 @@ def _of_moving(values: Array, repeated: bool, eps: float) -> Array:
     found = exact.copy()
     for group in _groups(even, top, smooth):
         limit, error = _best_for_all(even[:, group], _T**2)
+        if error > math.sqrt(eps) * np.max(top[group]):
+            limit, error = _from_each_side(above[:, group], below[:, group], limit, error)
         found[group] = limit
         if not repeated:
             apart = _differ(exact[group], limit)
             known = apart & _is_near(exact[group], limit, _by_two_steps(even[:, group]))
             if error > math.sqrt(eps) * np.max(top[group]):
                 known |= np.abs(exact[group] - limit) <= 3 * error
-            away = np.abs(exact[group] - limit)
-            known |= apart & varies[group] & (away > 30 * _rounding(exact[group], probes[:, group]))
+            away = np.abs(exact[group] - limit) / _rounding(exact[group], probes[:, group])
+            known |= apart & (away > np.where(varies[group], 30, _CERTAIN))
             found[group] = np.where(known, exact[group], limit)
     return found
+
+
+def _from_each_side(above: Array, below: Array, limit: Array, error: float) -> tuple[Array, float]:
+    """The limit and its error, or those by polynomials in t on each side, if they are far better.
+
+    What depends on |t|, as the least of equal eigenvalues does, is no polynomial in t².
+    """
+    (one, here), (other, there) = (_best_for_all(side, _T) for side in (above, below))
+    if here + there < 0.1 * error:
+        return 0.5 * one + 0.5 * other, here + there
+    return limit, error
 
 
 def _rounding(exact: Array, probes: Array) -> Array:
@@ -170,9 +186,9 @@ def _grows(values: Array) -> Array:
 
 def _grows_on_a_curve(values: Array, signals: Array) -> Array:
     """Whether it is so by more than rounding errors, which may be all there is for small t."""
-    least = np.min(np.abs(values[:_FIRST]), 0)
+    first = np.max(np.abs(values[:_FIRST]), 0)  # some of them may be small at a change of sign
     largest = np.stack([np.max(np.abs(values[k : k + _RUN]), 0) for k in range(len(signals))])
-    return (signals & (largest > 10 * least)).any(0)  # type: ignore[no-any-return]
+    return (signals & (largest > 10 * first)).any(0)  # type: ignore[no-any-return]
 
 
 def _grows_towards(values: Array) -> Array:

@@ -16,7 +16,7 @@ from typing import Any
 from adjoint import doors
 from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.core.records import record
-from adjoint.doors.classes import Classes, on_line
+from adjoint.doors.classes import Classes, Door, on_line
 from adjoint.doors.rows import DoorRow
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
@@ -58,7 +58,7 @@ class Modules(Classes):
         return on_line(made, row.line)
 
 
-door = Modules(TABLE, globals(), WORDS).door
+door: Door = Modules(TABLE, globals(), WORDS).door
 
 
 @record
