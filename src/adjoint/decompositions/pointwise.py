@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
@@ -147,34 +148,66 @@ def inverse_power(self: Any, other: Any, n: int, sine: bool) -> Any:
     return result.masked_fill(idle, 0)
 
 
-def hypot_nearby(self: Any, other: Any) -> Any:
+def hypot_nearby(self: Any, other: Any, *, exact: Sequence[Any]) -> Any:
     """√(x² + y²), of numbers that have an infinitely small part; no modulus of complex ones."""
-    return (self * self + other * other).sqrt()
+    return root_above(self * self + other * other, _length_of(exact))
 
 
-def abs_nearby(self: Any) -> Any:
-    """±x; infinitely small numbers count as positive."""
-    return ops.where(self.real < 0, -self, self)
+def _length_of(exact: Sequence[Any]) -> Any:
+    return ops.hypot(exact[0].detach(), exact[1].detach())
 
 
-def power_nearby(self: Any, exponent: float) -> Any:
+def abs_nearby(self: Any, *, exact: Sequence[Any]) -> Any:
+    """±x, positive as a number c εᵐ is that has a positive c."""
+    size = self.detach()
+    small = infinitesimal(exact[0].dtype.np)
+    negative = (size.angle() - _turn(size, small)).cos() < 0
+    return ops.where(ops.where(exact[0] == 0, negative, size.real < 0), -self, self)
+
+
+def sqrt_nearby(self: Any, *, exact: Sequence[Any]) -> Any:
+    """√x, of numbers that have an infinitely small part."""
+    return root_above(self, exact[0])
+
+
+def root_above(self: Any, exact: Any) -> Any:
+    """The root of a number c εᵐ with ε = iδ that is √c ε^(m/2), where `exact` is 0."""
+    root = self.sqrt()
+    turned = root.detach()
+    small = infinitesimal(exact.dtype.np)
+    other = (exact == 0) & ((turned.angle() - _turn(turned, small)).cos() < -0.5)
+    return ops.where(other, -root, root)
+
+
+def _turn(self: Any, small: float) -> Any:
+    """The angle of εᵐ, of which a number is a multiple: its size tells m."""
+    size = self.abs()
+    return size.masked_fill(size == 0, 1).log() * (0.5 * math.pi / math.log(small))
+
+
+def power_nearby(self: Any, exponent: float, *, exact: Sequence[Any]) -> Any:
     """xᵖ; by a root, which rounds nothing, where p is half a whole number."""
-    if exponent % 1 != 0.5:
+    if exponent % 1 == 0.5:
+        return root_above(self, exact[0]) ** int(2 * exponent)
+    if exponent % 1 == 0:
         return self**exponent
-    return self.sqrt() ** int(2 * exponent)
+    size = self.detach()
+    around = (_turn(size, infinitesimal(exact[0].dtype.np)) - size.angle()) / (2 * math.pi)
+    turns = around.round().masked_fill(exact[0] != 0, 0)
+    return self**exponent * (turns * (2j * math.pi * exponent)).exp()
 
 
-def power_derivative_nearby(self: Any, exponent: float, n: int) -> Any:
+def power_derivative_nearby(self: Any, exponent: float, n: int, *, exact: Sequence[Any]) -> Any:
     """p (p-1) … (p-n+1) xᵖ⁻ⁿ, by `power_nearby`."""
-    return falling_power(exponent, n, float)[0] * power_nearby(self, exponent - n)
+    return falling_power(exponent, n, float)[0] * power_nearby(self, exponent - n, exact=exact)
 
 
-def bend_nearby(self: Any, at: Any) -> Any:
+def bend_nearby(self: Any, at: Any, *, exact: Sequence[Any]) -> Any:
     """0 · self, whose slope in an infinitely small number is `bent_nearby`."""
-    return bent_nearby(self, at) * (at - at.detach())
+    return bent_nearby(self, at, exact=exact) * (at - at.detach())
 
 
-def bent_nearby(self: Any, at: Any) -> Any:
+def bent_nearby(self: Any, at: Any, *, exact: Sequence[Any]) -> Any:
     """2⁻⁴⁶ self / |x| for infinitely small x: more than rounding takes from a second derivative,
     less than an infinite one that is known; of a number as small as x hardly anything."""
     size = at.detach().abs()

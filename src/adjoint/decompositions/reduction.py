@@ -7,6 +7,7 @@ know the kinks (norms at zero) and keep less in memory.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
@@ -14,6 +15,7 @@ from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
 from adjoint.decompositions.halves import wide
+from adjoint.decompositions.pointwise import root_above
 from adjoint.kinks.infinitesimal import infinitesimal
 
 Tensor = Any
@@ -266,15 +268,21 @@ def nearby(self: Tensor) -> Tensor:
     return self.to(dtypes.complex128).masked_fill(self == 0, 1j * infinitesimal(self.dtype.np))
 
 
-def length_nearby(self: Tensor, ord: Any, dim: Dims, keepdim: bool, dtype: Any) -> Tensor:
+def length_nearby(
+    self: Tensor, ord: Any, dim: Dims, keepdim: bool, dtype: Any, *, exact: Sequence[Any]
+) -> Tensor:
     """√Σ x², of numbers that have an infinitely small part; it is no modulus of complex ones."""
-    return (self * self).sum(dim, keepdim).sqrt()
+    length = ops.linalg_vector_norm(exact[0].detach(), 2, dim, keepdim)
+    return root_above((self * self).sum(dim, keepdim), length)
 
 
-def std_nearby(self: Tensor, dim: Dims, correction: Any, keepdim: bool) -> Tensor:
+def std_nearby(
+    self: Tensor, dim: Dims, correction: Any, keepdim: bool, *, exact: Sequence[Any]
+) -> Tensor:
     """The standard deviation for values near 0."""
     away = self - self.mean(dim, True)
-    return ((away * away).sum(dim, keepdim) / _degrees(self, dim, correction)).sqrt()
+    size = (away * away).sum(dim, keepdim) / _degrees(self, dim, correction)
+    return root_above(size, exact[0].detach().std(dim, correction=correction, keepdim=keepdim))
 
 
 def named_norm(

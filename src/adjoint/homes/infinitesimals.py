@@ -39,7 +39,8 @@ def result_near(op: Operator, pair: Pair, values: list[Any], exact: list[Any]) -
     values = _in_float64(values)
     if _has_formula(op, values):
         with at_kinks(EXACT):
-            found = binding.reference(row.texts["near"], "decompositions", row, "near")(*values)
+            formula = binding.reference(row.texts["near"], "decompositions", row, "near")
+            found = formula(*values, exact=exact)
         return packet("_nearby")(found) if "kink" in row.texts else found
     if row.name == "_to_copy":  # a real dtype would lose the infinitely small part
         return values[0]
