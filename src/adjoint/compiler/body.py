@@ -315,11 +315,15 @@ class Body:
         """The tree of a node for its operands, without adding 0 or multiplying by 1."""
         if not any(isinstance(o, Number) and is_one(o) for o in operands.values()):
             return tree.substitute(operands)
-        if node.op.name == "add" and is_zero(operands["other"]):
-            own = operands["self"]
-            if own in self.known or is_zero(own):
-                return own
+        if node.op.name == "add" and self._adds_nothing(operands):
+            return operands["self"]
         return without_ones(tree.substitute(operands))
+
+    def _adds_nothing(self, operands: dict[str, Expression]) -> bool:
+        """Whether `self + other` is `self`, to the sign of a zero."""
+        if not operands.keys() >= {"self", "other"} or not is_zero(operands["other"]):
+            return False
+        return operands["self"] in self.known or is_zero(operands["self"])
 
 
 def _widened(tree: Expression) -> Expression:

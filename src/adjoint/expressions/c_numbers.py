@@ -1,4 +1,4 @@
-"""C types of dtypes, C constants, and conversions between dtypes."""
+"""C constants, and the C functions that convert between dtypes."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from adjoint.core.dtypes import HALVES, INTEGER, DType
 from adjoint.core.promotion import element
 from adjoint.core.symbolic_sizes import is_open
 
-REAL = ("float32", "float64")
-COMPLEX = ("complex64", "complex128")
 BITS = {"int": 32, "short": 16, "signed char": 8, "unsigned char": 8, "long long": 64}
 
 

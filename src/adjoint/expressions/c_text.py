@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Any
 
 from adjoint.core import dtypes
 from adjoint.core.c_types import C_TYPES
@@ -42,45 +43,65 @@ class _Spelling:
 
     def text(self, tree: Expression, level: int) -> str:
         """The text of a tree at a place for what binds at least as tightly as `level`."""
-        match tree:
-            case Number(value, dtype):
-                return literal(value, C_TYPES[dtype.name])
-            case Variable(name):
-                return name
-            case Operand(name):
-                return self.names.get(name, f"{{{name}}}")
-            case Call(_, arguments):
-                return f"{tree.called}({', '.join(self.text(a, _CHOICE) for a in arguments)})"
-            case Convert():
-                return self.converted(tree)
-            case Unary(sign, operand):
-                inner = self.text(operand, _UNARY)
-                spelled = f"{sign}({inner})" if inner.startswith(sign) else f"{sign}{inner}"
-                return _within(spelled, _UNARY, level)
-            case Binary(sign, left, right):
-                own = LEVELS[sign]
-                sides = self.side(left, own, sign), self.side(right, own + 1, sign)
-                return _within(f"{sides[0]} {sign} {sides[1]}", own, level)
-            case Choose(condition, one, other):
-                first, *rest = self.text(condition, 1), *(self.text(p, 0) for p in (one, other))
-                return _within(f"{first} ? {rest[0]} : {rest[1]}", _CHOICE, level)
-            case _:
-                raise AssertionError(f"{tree} has no C text")
+        return _WAYS[type(tree)](self, tree, level)
 
-    def side(self, tree: Expression, level: int, around: str) -> str:
-        """The text of one side of a sign; in brackets if not everybody knows what binds more."""
-        clear = not isinstance(tree, Binary) or {tree.sign, around} <= _CLEAR
-        return self.text(tree, level if clear else _SINGLE)
+    def number(self, tree: Number, level: int) -> str:
+        return literal(tree.value, C_TYPES[tree.dtype.name])
 
-    def converted(self, tree: Convert) -> str:
+    def variable(self, tree: Variable, level: int) -> str:
+        return tree.name
+
+    def operand(self, tree: Operand, level: int) -> str:
+        return self.names.get(tree.name, f"{{{tree.name}}}")
+
+    def call(self, tree: Call, level: int) -> str:
+        return f"{tree.called}({', '.join([self.text(a, _CHOICE) for a in tree.arguments])})"
+
+    def convert(self, tree: Convert, level: int) -> str:
         inner, source = self.text(tree.operand, _UNARY), tree.operand.dtype
         if tree.dtype is dtypes.bool_:
             return f"({inner} != 0)"
         if tree.called:
             inner = f"{tree.called}({self.text(tree.operand, _CHOICE)})"
-        if not {source, tree.dtype}.isdisjoint(HALVES):
+        if source in HALVES or tree.dtype in HALVES:
             return inner
         return f"(({C_TYPES[tree.dtype.name]}){inner})"
+
+    def unary(self, tree: Unary, level: int) -> str:
+        sign, inner = tree.sign, self.text(tree.operand, _UNARY)
+        spelled = f"{sign}({inner})" if inner.startswith(sign) else f"{sign}{inner}"
+        return _within(spelled, _UNARY, level)
+
+    def binary(self, tree: Binary, level: int) -> str:
+        own = LEVELS[tree.sign]
+        left, right = (
+            self.side(tree.left, own, tree.sign),
+            self.side(tree.right, own + 1, tree.sign),
+        )
+        return _within(f"{left} {tree.sign} {right}", own, level)
+
+    def side(self, tree: Expression, level: int, around: str) -> str:
+        """The text of one side of a sign; in brackets if not everybody knows what binds more."""
+        if isinstance(tree, Binary) and not {tree.sign, around} <= _CLEAR:
+            level = _SINGLE
+        return self.text(tree, level)
+
+    def choose(self, tree: Choose, level: int) -> str:
+        condition, one = self.text(tree.condition, 1), self.text(tree.one, 1)
+        spelled = f"{condition} ? {one} : {self.text(tree.other, _CHOICE)}"
+        return _within(spelled, _CHOICE, level)
+
+
+_WAYS: Mapping[type, Callable[[_Spelling, Any, int], str]] = {
+    Number: _Spelling.number,
+    Operand: _Spelling.operand,
+    Variable: _Spelling.variable,
+    Unary: _Spelling.unary,
+    Binary: _Spelling.binary,
+    Choose: _Spelling.choose,
+    Call: _Spelling.call,
+    Convert: _Spelling.convert,
+}
 
 
 def _within(text: str, own: int, level: int) -> str:

@@ -22,7 +22,7 @@ from adjoint.expressions.c_numbers import conversion, suffix
 
 FUNCTION = 20  # additions that a function call costs
 QUOTIENT = 4  # additions that a division or a square root costs
-QUICK = frozenset((
+_QUICK = frozenset((
     "fabs", "copysign", "rint", "ceil", "floor", "trunc", "fma", "ad_max", "ad_min", "ad_fmax",
     "ad_fmin", "ad_sign", "ad_bend", "ad_lerp",
 ))  # fmt: skip
@@ -236,7 +236,7 @@ class Call(Expression):
 
     @property
     def own_cost(self) -> int:
-        return 1 if self.name in QUICK else QUOTIENT if self.name == "sqrt" else FUNCTION
+        return 1 if self.name in _QUICK else QUOTIENT if self.name == "sqrt" else FUNCTION
 
 
 @record

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.loop_programs import Total
 from adjoint.core import dtypes
@@ -29,7 +31,12 @@ def clause(total: Total) -> str:
 
 def taken(kind: str, dtype: DType, into: str, value: str) -> str:
     """C statements that take a value into an accumulator; both are C texts."""
-    total, element = Operand("total", dtype), Operand("value", dtype)
-    names = {"total": into, "value": value}
-    joins = (printed(join(total, element), names) for join in ACCUMULATORS[kind].joins)
-    return " ".join(f"{into} = {joined};" for joined in joins)
+    return " ".join([text.format(total=into, value=value) for text in _statements(kind, dtype)])
+
+
+@cache
+def _statements(kind: str, dtype: DType) -> list[str]:
+    """C statements that take `{value}` into `{total}`."""
+    total, value = Operand("total", dtype), Operand("value", dtype)
+    joins = ACCUMULATORS[kind].joins
+    return [f"{{total}} = {printed(join(total, value))};" for join in joins]

@@ -229,6 +229,8 @@ class _Printer:
         self, tree: Expression, positions: Sequence[Affine] = (), cell: Cell | None = None
     ) -> str:
         """The C text of a tree, for its positions and the accumulator that it reads."""
+        if isinstance(tree, Variable):
+            return tree.name
         names = {str(k): f"({self.index(place)})" for k, place in enumerate(positions)}
         if cell is not None:
             names[CELL] = self.cell(cell)
