@@ -341,3 +341,21 @@ def test_small_derivatives_stay_beside_elements_at_a_kink_in_programs() -> None:
 
 def log1p_of_size(x: Any) -> Any:
     return ad.where(x.abs() > 1, 2 * x.abs().log(), x.square().log1p()).sum()
+
+
+def test_a_traced_root_may_be_written_to() -> None:
+    """By operators that order numbers, too: what is near a root is complex and has no order."""
+
+    def loss(x: Any, y: Any) -> Any:
+        root = (y.abs() + 0.5).sqrt()
+        root.relu_()
+        return (root * x * x).sum()
+
+    def curvature(x: Any, y: Any) -> Any:
+        return ad.jvp(lambda v: ad.grad(loss)(v, y), (x,), (ad.ones_like(x),))[1]
+
+    x = ad.tensor([2.0, -1.0], dtype=ad.float64)
+    y = ad.tensor([1.0, 3.0], dtype=ad.float64)
+    true = 2 * np.sqrt([1.5, 3.5])
+    np.testing.assert_allclose(curvature(x, y).numpy(), true)
+    np.testing.assert_allclose(ad.trace(curvature, x, y)(x, y).numpy(), true)

@@ -296,14 +296,17 @@ class NearLevel(_Pairs, Level):
         """Write to both tensors; to a tensor without a near tensor, only the value."""
         if op.row.archetype.name == "inplace_view":
             return self.swap_view(op, values)
+        count, target = op.positional, values[0]
+        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
+        result = functional(*values[:count], **keywords) if is_near(target) else None
         with at_kinks(EXACT):
             written = op.call(_each(self.exact, values))
-        if not is_near(values[0]):
+        if result is None:
             return written
-        with at_kinks(NEAR):
-            for each in self.near(values):
-                op.call(each)
-        return values[0]
+        with at_kinks(NEAR):  # not by the operator: complex numbers near a root have no order
+            for near, (new,) in zip(target.companion, self.near([result]), strict=False):
+                near.copy_(new)
+        return target
 
     def detach(self, tensor: Any) -> Any:
         """Detach the value and the near tensor, so that a write reaches both."""
