@@ -8,13 +8,13 @@ same parts are equal, so they are keys.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from adjoint.core import dtypes
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import COMPLEX, FLOAT, HALVES, DType
-from adjoint.core.promotion import element
+from adjoint.core.promotion import NUMBERS, element
 from adjoint.core.records import record
 from adjoint.core.remembering import cached_property
 from adjoint.core.symbolic_sizes import is_open
@@ -68,11 +68,13 @@ class Expression:
         """The cost of the tree without that of its parts, in additions."""
         return 1
 
-    def walk(self) -> Iterator[Expression]:
-        """The tree and all that it is made of."""
-        yield self
-        for part in self.parts:
-            yield from part.walk()
+    def walk(self) -> list[Expression]:
+        """The tree and all that it is made of, each before its parts."""
+        found, waiting = list[Expression](), list[Expression]([self])
+        while waiting:
+            found.append(tree := waiting.pop())
+            waiting += tree.parts[::-1]
+        return found
 
     def substitute(self, found: Mapping[Any, Expression]) -> Expression:
         """The tree with other trees in place of some operands, by their names, and variables."""
@@ -83,17 +85,17 @@ class Expression:
     @cached_property
     def operands(self) -> frozenset[str]:
         """The names of the operands in the tree."""
-        return frozenset(part.name for part in self.walk() if isinstance(part, Operand))
+        return frozenset([part.name for part in self.walk() if isinstance(part, Operand)])
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
         """The variables in the tree, as often as they occur."""
-        return tuple(part for part in self.walk() if isinstance(part, Variable))
+        return tuple([part for part in self.walk() if isinstance(part, Variable)])
 
     @cached_property
     def calls(self) -> frozenset[str]:
         """The functions that the tree calls, as C names them."""
-        return frozenset(part.called for part in self.walk() if part.called)
+        return frozenset([part.called for part in self.walk() if part.called])
 
     @cached_property
     def size(self) -> int:
@@ -103,7 +105,7 @@ class Expression:
     @cached_property
     def cost(self) -> int:
         """The cost in additions: that of the most expensive function or quotient."""
-        return max(part.own_cost for part in self.walk())
+        return max([part.own_cost for part in self.walk()])
 
 
 @record
@@ -266,7 +268,8 @@ def number(value: Any, dtype: DType) -> Number:
     """A number rounded to a dtype, or a symbolic size: equal ones are equal trees."""
     if dtype is dtypes.bool_:
         return Number(bool(value), dtype)
-    return Number(value if is_open(value) else element(value, dtype), dtype)
+    symbolic = type(value) not in NUMBERS and is_open(value)
+    return Number(value if symbolic else element(value, dtype), dtype)
 
 
 def without_ones(tree: Expression) -> Expression:
@@ -280,9 +283,9 @@ def without_ones(tree: Expression) -> Expression:
 
 def is_one(tree: Expression) -> bool:
     """Whether a tree is the number 1."""
-    return tree == number(1, tree.dtype)
+    return isinstance(tree, Number) and tree == number(1, tree.dtype)
 
 
 def is_zero(tree: Expression) -> bool:
     """Whether a tree is the number 0, and not -0.0."""
-    return tree == number(0, tree.dtype)
+    return isinstance(tree, Number) and tree == number(0, tree.dtype)

@@ -130,16 +130,20 @@ def known_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, .
     return found
 
 
+_INT = {int}
+_PLAIN = {type(None), *NUMBERS}
+
+
 def _key(argument: Any) -> Any:
     """A key of an argument that decides types; 1, 1.0 and True have different keys, and so have
     symbolic sizes with different examples, which types hold.
     """
     if type(argument) is Value:
         shape = argument.type.shape
-        return (argument.type, *map(int, shape)) if is_open(shape) else argument.type
+        return argument.type if {*map(type, shape)} <= _INT else (argument.type, *map(int, shape))
     if type(argument) is tuple:
         return tuple([_key(a) for a in argument])
-    if is_open(argument):
+    if type(argument) not in _PLAIN and is_open(argument):
         return (type(argument), argument, float(argument))
     return (type(argument), argument)
 
