@@ -74,7 +74,7 @@ SCHEMAS = (
 COLUMNS = (
     "kernel", "decompose", "self", "other", "result", "shape", "batch", "kink", "fan",
     "like", "promote", "numbers", "order", "domain", "inplace", "output_differentiability",
-    "doc", "self, other", "tensors", "values", "dispatch", "nonsense", "result0", "c",
+    "doc", "self, other", "tensors", "values", "dispatch", "nonsense", "result0", "element",
     "moves", "fills", "reduces", "accumulates", "product", "overwrites", "identity", "linear",
     "undoes", "random", "numpy", "reads", "dtypes",
 )  # fmt: skip
@@ -131,7 +131,13 @@ VALUES: dict[str, tuple[str, ...]] = {
     "undoes": ("itself", "other"),
     "random": ("True", "False", "maybe"),
     "numpy": ("xp.sin", "self * 2", "result.shape", "self.reshape(result.shape)", "renderers.cat"),
-    "c": ("exp@(self)", "{all: self}", "{real: self * other, whole: 3}", "self / dim", "*self"),
+    "element": (
+        "exp@(self)",
+        "{all: self}",
+        "{real: self * other, whole: 3}",
+        "self / dim",
+        "*self",
+    ),
 }
 BYTES = (
     *"()[]{},.:=#'\"-+*_&!|>%@` \n\t0123456789abfgxyé\0\\",

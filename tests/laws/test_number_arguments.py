@@ -226,7 +226,7 @@ def eager(case: Case, number: Any) -> Any:
 
 
 def has_native_code(row: Row) -> bool:
-    return any(TABLE.row(row.name, o).c for o in TABLE.overloads(row.name))
+    return any(TABLE.row(row.name, o).element for o in TABLE.overloads(row.name))
 
 
 def of_large(case: Case, number: Any) -> Any:

@@ -289,7 +289,7 @@ def test_the_hooks_of_saved_tensors_run_once() -> None:
     with ad.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
         y = ad.where(x > 1, x.sqrt(), 0.0).sum()
     assert ad.autograd.grad(y, x)[0].tolist() == [0.0, 0.25]
-    assert len(unpacked) == 2  # the condition, and the result of sqrt
+    assert len(unpacked) == len({id(t) for t in unpacked}) >= 2  # the condition, the root, …
 
 
 def test_a_retained_gradient_shows_zeros_and_changes_nothing() -> None:
