@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+import subprocess
+import sys
 from functools import cache, partial
 from typing import Any
 
@@ -17,6 +20,7 @@ from scipy.special import kve
 
 import adjoint as ad
 from adjoint.testing.certificates import subjects, truths
+from tests import ROOT
 
 
 def derivative(function: Any, x: float, n: int, *, forward: bool) -> float:
@@ -361,3 +365,11 @@ def test_degrees_beyond_those_that_are_computed_give_nan_in_every_way(n: float) 
             ad.compile(polynomial)(x, ad.full((2,), float(n))),
         ):
             assert bool(result.isnan().all())
+
+
+def test_without_a_compiler_vectors_have_the_values_of_single_numbers() -> None:
+    """C's choices become choices of lanes: one that called itself on all lanes never ended."""
+    program = ROOT / "tests" / "operators" / "special_without_compiler.py"
+    settings = os.environ | {"ADJOINT_NATIVE": "0"}
+    done = subprocess.run([sys.executable, program], env=settings, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]

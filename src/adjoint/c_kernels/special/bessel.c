@@ -238,7 +238,8 @@ double ad_bessel_of(double x, int order, int kind) {
 /* K, J or Y of order 0 or 1 */
 double ad_bessel_start(double x, int order, int kind) {
   if (kind == 1) return ad_bessel_k_value(x, order);
-  return kind == 3 && x <= 1 ? ad_bessel_y_near(x, order) : ad_bessel(x, kind - 2, order, 0);
+  if (kind == 3 && x <= 1) return ad_bessel_y_near(x, order);
+  return ad_bessel(x, kind - 2, order, 0);
 }
 
 /* K, J or Y of any order, from those of orders 0 and 1: of J where x is larger than the order */
