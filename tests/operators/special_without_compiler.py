@@ -10,7 +10,6 @@ import numpy as np
 
 import adjoint as ad
 
-assert os.environ["ADJOINT_NATIVE"] == "0"
 SIZES = np.geomspace(1e-8, 1e8, 33)
 POINTS = ad.tensor(np.concatenate([-SIZES[8:], SIZES, [0.0, 0.5, 1.0, np.inf, np.nan]]))
 
@@ -31,6 +30,8 @@ def check(name: str) -> int:
     return 2 * len(POINTS)
 
 
-NAMES = [n for n in dir(ad.special) if n[0] != "_" and takes_one_number(getattr(ad.special, n))]
-REAL = [n for n in NAMES if n not in ("logit", "round")]  # which have no kernel of their own
-print(sum(map(check, REAL)), "numbers of", len(REAL), "functions")
+if __name__ == "__main__":
+    assert os.environ["ADJOINT_NATIVE"] == "0"
+    NAMES = [n for n in dir(ad.special) if n[0] != "_" and takes_one_number(getattr(ad.special, n))]
+    REAL = [n for n in NAMES if n not in ("logit", "round")]  # which have no kernel of their own
+    print(sum(map(check, REAL)), "numbers of", len(REAL), "functions")
