@@ -11,7 +11,8 @@ import ast
 import builtins
 import os
 from collections.abc import Callable, Iterable, Mapping
-from types import CodeType
+from functools import update_wrapper
+from types import CodeType, FunctionType
 from typing import Any, TypeVar
 
 from adjoint.absent import absent
@@ -176,7 +177,20 @@ def _run(code: CodeType, home: dict[str, Any], docstring: str) -> Any:
     exec(code, home, defined)
     made = defined.popitem()[1]
     made.__doc__ = docstring or None
+    if made.__init__.__qualname__.startswith("_"):
+        made.__init__ = _constructor_of(made)
     return made
+
+
+def _constructor_of(made: type) -> Any:
+    """The constructor that a class inherits, under its own name, which Python's errors show."""
+    inherited: Any = made.__init__
+    own = FunctionType(inherited.__code__, inherited.__globals__, closure=inherited.__closure__)
+    own = update_wrapper(own, inherited)
+    del own.__wrapped__
+    own.__defaults__, own.__kwdefaults__ = inherited.__defaults__, inherited.__kwdefaults__
+    own.__qualname__ = f"{made.__qualname__}.__init__"
+    return own
 
 
 def documentation(row: DoorRow) -> str:

@@ -224,7 +224,8 @@ class _RowReader:
         """The name that a column has now; the user is told."""
         name = _FORMER[key.value]
         where = self._at(key)
-        message = f"{where.path}:{where.line}: the column {key.value} is called {name} now"
+        told = f"the column {key.value} is called {name} now; the next version does not read it"
+        message = f"{where.path}:{where.line}: {told}"
         warn(message, DeprecationWarning)
         return name
 
