@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.c import render
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
 from adjoint.compiler.plan import FusedLoop
+from adjoint.compiler.targets.c import render
 from adjoint.core import pytrees
 from adjoint.toolchain import build
 from tests.random_programs import Program as RandomProgram

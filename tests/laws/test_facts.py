@@ -55,7 +55,7 @@ ALLOWED = {
     "expressions/trees.py": (8, "names of C's functions that are quick"),
     "expressions/variants.py": (13, "arguments: the exponent, the mode"),
     "compiler/accumulators.py": (7, "words of the column reduces"),
-    "compiler/c/joining.py": (9, "words of the column reduces, and of OpenMP"),
+    "compiler/targets/c/joining.py": (9, "words of the column reduces, and of OpenMP"),
     "graph/functionalization.py": (8, "how views are undone"),
     "compiler/lower.py": (12, "smaller operators for some"),
     "compiler/routines.py": (50, "words of the column routine, and arguments"),

@@ -1,4 +1,4 @@
-"""Calls of compiled programs without Python: `c/calling.c` as a built-in function.
+"""Calls of compiled programs without Python: `targets/c/calling.c` as a built-in function.
 
 It uses stable interfaces of Python and NumPy only. Offsets of object fields are found by searching
 objects for known words; if the search fails, programs are called the long way.

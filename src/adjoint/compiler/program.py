@@ -20,15 +20,15 @@ import numpy as np
 from adjoint.c_kernels.copies import contiguous
 from adjoint.compiler import entry, routine_calls
 from adjoint.compiler.arena import ALIGNMENT, ProgramLayout, arrange, elements, lay_out
-from adjoint.compiler.c import render, tapes
-from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, CScope, SizeTable
-from adjoint.compiler.c.tapes import CarryTape
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.kept_steps import keep_steps
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.plan import Callback, Strided
 from adjoint.compiler.stages import Stages
 from adjoint.compiler.symbolic.polynomials import Opened
+from adjoint.compiler.targets.c import render, tapes
+from adjoint.compiler.targets.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, CScope, SizeTable
+from adjoint.compiler.targets.c.tapes import CarryTape
 from adjoint.core import threads
 from adjoint.core.collecting import uncollected
 from adjoint.core.errors import TableError

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler.arena import ALIGNMENT, nbytes
-from adjoint.compiler.c import plain
-from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, STATUS
 from adjoint.compiler.definitions import RoutineDefinition, define
 from adjoint.compiler.plan import Strided
 from adjoint.compiler.program import Code
+from adjoint.compiler.targets.c import plain
+from adjoint.compiler.targets.c.scope import ARENA, FIRST, LIBRARY, STATUS
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import changed

@@ -18,7 +18,6 @@ import numpy as np
 import adjoint
 from adjoint import ops
 from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.c.printer import printed
 from adjoint.compiler.loop_programs import (
     FIRST,
     LAST,
@@ -31,6 +30,7 @@ from adjoint.compiler.loop_programs import (
     Statement,
     Store,
 )
+from adjoint.compiler.targets.c.printer import printed
 from adjoint.core import dtypes
 from adjoint.core.dtypes import OF, DType
 from adjoint.expressions import functions

@@ -9,7 +9,6 @@ from typing import Any
 
 from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.body import calls
-from adjoint.compiler.c.joining import clause, taken
 from adjoint.compiler.loop_programs import (
     ABOVE,
     BLOCK,
@@ -40,6 +39,7 @@ from adjoint.compiler.loop_programs import (
     may_repeat,
     position,
 )
+from adjoint.compiler.targets.c.joining import clause, taken
 from adjoint.core import dtypes
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import DType

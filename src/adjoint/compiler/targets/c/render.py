@@ -15,10 +15,15 @@ from typing import Any
 from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.arena import THREADS, ProgramLayout
-from adjoint.compiler.c.joining import DECLARED, taken
-from adjoint.compiler.c.printer import printed
-from adjoint.compiler.c.regions import Regions
-from adjoint.compiler.c.scope import (
+from adjoint.compiler.definitions import Put
+from adjoint.compiler.loop_programs import LoopProgram, Total
+from adjoint.compiler.nests import Nest
+from adjoint.compiler.plan import Callback, Nested, RoutineCall, Strided
+from adjoint.compiler.sweeps import Sweep
+from adjoint.compiler.targets.c.joining import DECLARED, taken
+from adjoint.compiler.targets.c.printer import printed
+from adjoint.compiler.targets.c.regions import Regions
+from adjoint.compiler.targets.c.scope import (
     ARENA,
     LIBRARY,
     STATUS,
@@ -26,19 +31,14 @@ from adjoint.compiler.c.scope import (
     SizeTable,
     copied,
 )
-from adjoint.compiler.c.tapes import TAPE_DECLARED
-from adjoint.compiler.c.threads import (
+from adjoint.compiler.targets.c.tapes import TAPE_DECLARED
+from adjoint.compiler.targets.c.threads import (
     joining,
     joining_name,
     own_arguments,
     own_memory,
     sharing,
 )
-from adjoint.compiler.definitions import Put
-from adjoint.compiler.loop_programs import LoopProgram, Total
-from adjoint.compiler.nests import Nest
-from adjoint.compiler.plan import Callback, Nested, RoutineCall, Strided
-from adjoint.compiler.sweeps import Sweep
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.shapes import row_major
 from adjoint.core.symbolic_sizes import is_open

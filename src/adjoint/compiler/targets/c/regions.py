@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler.c.scope import (
+from adjoint.compiler.plan import Nested, Remake, Strided
+from adjoint.compiler.targets.c.scope import (
     CScope,
     SizeTable,
     copied,
     inner_start,
     row_bytes,
 )
-from adjoint.compiler.c.tapes import AGAIN
-from adjoint.compiler.plan import Nested, Remake, Strided
+from adjoint.compiler.targets.c.tapes import AGAIN
 from adjoint.core.c_types import C_TYPES
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Value

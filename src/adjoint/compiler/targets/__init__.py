@@ -1,0 +1,1 @@
+"""Targets: the machines that the compiler writes programs for."""
