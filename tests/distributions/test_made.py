@@ -39,6 +39,12 @@ def test_a_class_is_at_home_in_its_file(file: str, name: str) -> None:
         assert "self" in inspect.signature(method).parameters
 
 
+@pytest.mark.parametrize(("file", "name"), [(f, n) for f, n in CLASSES if not n.startswith("_")])
+def test_an_error_names_the_class_that_was_called(file: str, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"\b{name}\b"):
+        getattr(home(file), name)(no_such_argument=1.0)
+
+
 def test_parameters_with_constraints_are_kept_but_for_those_with_a_row() -> None:
     chi2 = dist.Chi2(3.0)
     assert vars(dist.Normal(0.0, 1.0)).keys() >= {"loc", "scale"}

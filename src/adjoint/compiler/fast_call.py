@@ -21,7 +21,7 @@ from adjoint.toolchain import background
 
 LEAF, TUPLE, LIST = range(3)  # steps that build an output
 TENSOR, ARRAY, EITHER = range(3)  # kinds of arguments
-_PATH = os.path.join(os.path.dirname(__file__), "c", "calling.c")
+_PATH = os.path.join(os.path.dirname(__file__), "targets", "c", "calling.c")
 _NEW = 65  # the slot of `__new__` among those of a type
 _NEW_FROM_DESCR = 94  # its place in NumPy's table
 _FUNCTIONS = (

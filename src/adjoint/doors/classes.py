@@ -177,7 +177,7 @@ def _run(code: CodeType, home: dict[str, Any], docstring: str) -> Any:
     exec(code, home, defined)
     made = defined.popitem()[1]
     made.__doc__ = docstring or None
-    if made.__init__.__qualname__.startswith("_"):
+    if "__init__" not in vars(made) and isinstance(made.__init__, FunctionType):
         made.__init__ = _constructor_of(made)
     return made
 
@@ -185,10 +185,13 @@ def _run(code: CodeType, home: dict[str, Any], docstring: str) -> Any:
 def _constructor_of(made: type) -> Any:
     """The constructor that a class inherits, under its own name, which Python's errors show."""
     inherited: Any = made.__init__
-    own = FunctionType(inherited.__code__, inherited.__globals__, closure=inherited.__closure__)
-    own = update_wrapper(own, inherited)
+    code, home = inherited.__code__, inherited.__globals__
+    own: Any = FunctionType(
+        code, home, argdefs=inherited.__defaults__, closure=inherited.__closure__
+    )
+    update_wrapper(own, inherited)
     del own.__wrapped__
-    own.__defaults__, own.__kwdefaults__ = inherited.__defaults__, inherited.__kwdefaults__
+    own.__kwdefaults__ = inherited.__kwdefaults__
     own.__qualname__ = f"{made.__qualname__}.__init__"
     return own
 
