@@ -316,6 +316,11 @@ def trees(statement: Any) -> list[Expression]:
     return found
 
 
+def calls_any(statement: Any, functions: frozenset[str]) -> bool:
+    """Whether a statement computes a variable by one of some functions."""
+    return isinstance(statement, Let) and not functions.isdisjoint(statement.tree.calls)
+
+
 def without_dead(statements: Sequence[Statement]) -> list[Statement]:
     """The statements of an iteration without unused variables; checks stay."""
     needed: set[Variable] = set()
