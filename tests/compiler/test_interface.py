@@ -895,7 +895,7 @@ def test_open_sizes_say_what_takes_time(capsys: pytest.CaptureFixture[str]) -> N
     compiled(make(5))
     compared, *stages = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"compile <lambda>: compare \d sizes: [\d.]+ ms", compared)
-    assert re.fullmatch(r"compile <lambda>: compile C: [\d.]+ ms", stages[-1])
+    assert re.fullmatch(r"compile <lambda>: build: [\d.]+ ms", stages[-1])
     compiled(make(6))
     assert capsys.readouterr().out == ""
 

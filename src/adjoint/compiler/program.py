@@ -28,7 +28,7 @@ from adjoint.compiler.targets.c import tapes
 from adjoint.compiler.targets.c.scope import ARENA, LIBRARY, SIZES, STATUS
 from adjoint.compiler.targets.c.tapes import CarryTape
 from adjoint.compiler.targets.c.target import CPU
-from adjoint.compiler.targets.c.writing import Written
+from adjoint.compiler.targets.c.writing import CText
 from adjoint.core import threads
 from adjoint.core.collecting import uncollected
 from adjoint.core.errors import TableError
@@ -40,9 +40,6 @@ from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.ops.operator import Operator
 from adjoint.tensor.tensor import make
-
-SHORT = 1 << 18  # additions of a program for which other Python threads can wait
-POOLED = 1 << 17  # bytes from which an output's memory is reused once nobody holds the output
 
 
 def _free(tapes: list[CarryTape]) -> None:
@@ -76,7 +73,7 @@ class Code:
         with uncollected():
             made = pipeline.run(program, stages[:-1], took)
         built = pipeline.run(made["write"], stages[-1:], took)["build"]
-        written: Written = made["write"]
+        written: CText = made["write"]
         self.layout = written.layout
         self.plan = self.layout.plan
         self.graph = self.plan.graph
@@ -121,7 +118,7 @@ class Code:
 class Program:
     """Native code for given sizes, with its memory."""
 
-    pooled_from = POOLED
+    pooled_from = CPU.cache.pooled
 
     def __init__(self, code: Code, sizes: tuple[int, ...]) -> None:
         self.code, self.sizes = code, sizes
@@ -131,7 +128,7 @@ class Program:
         elsewhere = {*code.slots, *code.tapes}
         layout = arrange(code.layout, elsewhere, sizes) if sizes else code.layout
         self.offsets = dict(layout.offsets)
-        self.is_short = _work(layout, sizes) <= SHORT
+        self.is_short = _work(layout, sizes) <= CPU.threads.short
         self.stages = code.stages
         if sizes:
             self.stages = replace(code.stages, counted=code.stages.count(sizes, layout.size))
@@ -184,7 +181,7 @@ class Program:
         which happens when a callback or a signal handler calls it.
         """
         results = [
-            np.empty(shape, dtype) if size < POOLED else self.pooled(number, shape, dtype)
+            np.empty(shape, dtype) if size < self.pooled_from else self.pooled(number, shape, dtype)
             for number, (_, shape, dtype, size) in enumerate(self.results)
         ]
         with self.lock:

@@ -44,6 +44,7 @@ class Cache:
     adjacent: int  # accumulators next to one another
     shared_reads: int  # elements from which it pays that two loops share the reading of a value
     kept_steps: int  # bytes of all values that a scan keeps for its backward
+    pooled: int  # bytes from which an output's memory is reused once nobody holds the output
 
 
 @record
@@ -55,6 +56,7 @@ class Threads:
     partial: int  # accumulators of one thread that outlast rows
     work: int  # additions from which threads pay
     awake: int  # the same if a larger step of the program has woken them
+    short: int  # additions of a program for which other Python threads can wait
     alignment: int  # bytes: the places of the arena do not share a line of the cache
 
 

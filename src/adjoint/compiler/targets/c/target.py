@@ -53,6 +53,7 @@ CACHE = Cache(
     lanes=64,  # by size: a vector of bytes, eight of doubles
     adjacent=1024,  # by size: 8 KB of accumulators, a quarter of the first level
     shared_reads=1 << 12,  # by size: 32 KB of doubles; smaller values are near anyway
+    pooled=1 << 17,  # by size: from here on malloc asks the system for memory, page by page
     kept_steps=1 << 24,  # LSTM takes 3/4, GRU 0.83 of the time (d049ff1a)
 )
 
@@ -62,6 +63,7 @@ THREADS = Threads(
     partial=1 << 15,  # by size: 256 KB of doubles, the second level of one core
     work=1 << 21,  # to wake threads takes about 25 µs, a tenth of these additions
     awake=1 << 18,  # smaller steps use threads that a larger one has woken (580026a7)
+    short=1 << 18,  # by size: some 30 µs, less than handing over the interpreter's lock costs
     alignment=64,  # by size: bytes of a line of the cache, and of the widest vector
 )
 
@@ -90,8 +92,8 @@ COSTS = Costs(
     known=128,  # short symbolic sizes are as fast as closed ones (ca305c20)
 )
 
-# gcc's time grows faster than the length of a function. benchmarks/compile_time.py counts it on
-# chains of 5,000 operators, 250 inputs and 1,000 small products, which are linear with these.
+# gcc's time grows faster than the length of a function. With these it is linear on the programs of
+# `python -m benchmarks.compile_time`: chains of 5,000 operators, 250 inputs, 1,000 small products.
 LIMITS = Limits(
     nodes=600,  # 805f38a8
     statements=250,  # 805f38a8

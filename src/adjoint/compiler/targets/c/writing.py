@@ -20,7 +20,7 @@ from adjoint.toolchain import build
 
 
 @structure
-class Written:
+class CText:
     """A program as C text."""
 
     layout: ProgramLayout
@@ -71,9 +71,9 @@ def _is_all(operand: Strided) -> bool:
     return same and not operand.offset and routine_calls.is_whole(operand)
 
 
-def write(layout: ProgramLayout) -> Written:
+def write(layout: ProgramLayout) -> CText:
     """Print a program whose values have places."""
-    made = Written(layout, SizeTable(layout.plan.symbols))
+    made = CText(layout, SizeTable(layout.plan.symbols))
     slots = made.slots
     scope = CScope(layout, "arena", made.table, made.tapes)
     scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in slots.items()}
@@ -95,7 +95,7 @@ class Built:
     entry: Any = None  # the function that checks the arguments, if there is one
 
 
-def built(written: Written) -> Built:
+def built(written: CText) -> Built:
     """Compile and load the functions of a program."""
     source = written.source
     made = Built(
