@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import arena, loop_programs, pipeline, program, shaping
+from adjoint.compiler import arena, loop_programs, loop_types, pipeline, program, shaping
 from adjoint.compiler.symbolic import learning
 from adjoint.compiler.targets.c.target import CPU
 from adjoint.table import TABLE
@@ -41,7 +41,7 @@ def _check_plans_and_loops() -> Iterator[None]:
     """What a stage returns is verified, and every loop program after every pass."""
 
     def verify(draft: shaping.Draft) -> None:
-        loop_programs.verify(draft.program)
+        loop_types.verify_types(loop_programs.verify(draft.program))
 
     between = tuple(each for change in CPU.passes for each in (change, verify))
     target = replace(CPU, passes=between)

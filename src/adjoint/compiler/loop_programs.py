@@ -39,6 +39,7 @@ ABOVE, LEFT = -4, -5  # the first row and column of a tile
 PIECE = -6  # the start of a piece of a long sum
 VECTOR = -7  # the start of a vector, moved back where it would pass the end of a short loop
 FIRST, LAST = "first", "last"  # ends of the range of rows for which the function is called
+LANES = "lanes"  # the end of the rows of a block
 
 
 CELL = "cell"  # the operand that stands for the accumulator that a statement reads

@@ -15,6 +15,7 @@ from adjoint.compiler.loop_programs import (
     CELL,
     FIRST,
     LANE,
+    LANES,
     LAST,
     ROW,
     Cell,
@@ -140,7 +141,7 @@ def _combined(
         if draft.block:
             place = _sum(axis.variable, variable(BLOCK), variable(LANE))
             wanted = [place] if loop_programs.depends(body, axis.variable) else []
-            return ForLoop(LANE, (0,), ("lanes",), [*wanted, *body], **more)
+            return ForLoop(LANE, (0,), (LANES,), [*wanted, *body], **more)
         return ForLoop(axis.variable, (0,), (axis.size,), body, cuts=axis.cuts, **more)
 
     if not band.combines:

@@ -17,11 +17,13 @@ from adjoint.compiler.loop_programs import (
     Room,
     Statement,
     StatementBlock,
+    Store,
     Take,
     Total,
 )
 from adjoint.compiler.shaping.draft import Draft
 from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
 from adjoint.core.symbolic_sizes import is_open, largest
 from adjoint.expressions.trees import Operand, number
 
@@ -37,7 +39,9 @@ def narrow_totals(draft: Draft) -> None:
     """
     totals = {t.name: t for b in draft.bands for t in b.totals if _is_narrow(t)}
     if totals:
-        draft.program.body = _Narrowing(totals, draft).block(draft.program.body)
+        body = _Narrowing(totals, draft).block(draft.program.body)
+        known = {f"{t.name}p": t.dtype for t, _ in draft.program.partials}
+        draft.program.body = _reading_as_declared(body, known)
 
 
 def _is_narrow(total: Total) -> bool:
@@ -63,7 +67,8 @@ class _Narrowing:
             if total is not None and total.start != MINUS_ZERO:
                 if self.is_short_sum(statements[place + 1 :], total):
                     _retype(statements[place + 1 :], total)
-                    statement = replace(statement, dtype=dtypes.float32)
+                    start = None if statement.start is None else _narrow(total, total.name).start
+                    statement = replace(statement, dtype=dtypes.float32, start=start)
                 else:
                     for later in statements[place + 1 :]:
                         _shorten(later, total, self.totals, _FEW * self.floats)
@@ -114,6 +119,21 @@ def _retype(statements: Sequence[Statement], total: Total) -> None:
             )
         if isinstance(statement, (ForLoop, StatementBlock)):
             _retype(statement.body, total)
+
+
+def _reading_as_declared(statements: list[Statement], known: dict[str, DType]) -> list[Statement]:
+    """The statements with accumulators read as what they are declared to be."""
+    known, found = dict(known), list[Statement]()
+    for statement in statements:
+        if isinstance(statement, Room):
+            known[statement.name] = statement.dtype
+        elif isinstance(statement, (ForLoop, StatementBlock)):
+            statement.body = _reading_as_declared(statement.body, known)
+        elif isinstance(statement, (Store, Take)) and statement.source is not None:
+            own = Operand(CELL, known[statement.source.name])
+            statement = replace(statement, tree=statement.tree.substitute({CELL: own}))
+        found.append(statement)
+    return found
 
 
 def _narrow(total: Total, name: str) -> Total:
