@@ -53,6 +53,15 @@ class ProgramLayout:
             for each in plans.values():
                 yield from each.all()
 
+    def loop_programs(self) -> Iterator[LoopProgram]:
+        """All loop programs, those of sweeps and regions too."""
+        for layout in self.all():
+            yield from layout.programs.values()
+            yield from (v.program for found in layout.versions.values() for v in found)
+            for step in layout.steps:
+                if isinstance(step, Sweep):
+                    yield from step.programs.values()
+
     @cached_property
     def largest(self) -> Any:
         """The work of the largest step."""

@@ -270,6 +270,12 @@ class LoopProgram:
         known = {v: all(type(n) is int and n >= 0 for n in found[v]) for v in found}
         return {v: min(found[v]) if known[v] else 0 for v in found}
 
+    @property
+    def calls(self) -> frozenset[str]:
+        """The functions that it calls."""
+        found = {name for s in self.statements() for tree in trees(s) for name in tree.calls}
+        return frozenset(found)
+
     def rooms(self) -> list[Room]:
         """Arrays of symbolic size, in scratch memory that the caller gives each thread."""
         return [s for s in self.statements() if isinstance(s, Room) and is_open(s.count)]

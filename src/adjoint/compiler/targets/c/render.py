@@ -21,7 +21,7 @@ from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Callback, Nested, RoutineCall, Strided
 from adjoint.compiler.sweeps import Sweep
 from adjoint.compiler.target import Target, Threads
-from adjoint.compiler.targets.c.joining import DECLARED, taken
+from adjoint.compiler.targets.c.joining import declarations, taken
 from adjoint.compiler.targets.c.printer import printed
 from adjoint.compiler.targets.c.regions import Regions
 from adjoint.compiler.targets.c.scope import (
@@ -338,7 +338,7 @@ def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
     names_of = {text: f"APART {n}" if text in outlined else n for text, n in functions.items()}
     programs = [text.replace("NAME", name, 1) for text, name in names_of.items()]
     body = "\n".join([*programs, *renderer.parts, *texts])
-    needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
+    needed = declarations(layout.loop_programs())
     needed += TAPE_DECLARED if scope.tapes else ""
     needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
     return routine_calls.declarations(layout.plan.routines()) + "\n" + needed + body, names

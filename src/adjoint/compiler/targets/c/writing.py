@@ -82,8 +82,8 @@ def write(layout: ProgramLayout) -> CText:
     if made.has_entry:
         inputs, opening = layout.plan.graph.inputs, made.table.opening()
         text += entry.text(inputs, slots, made.end, made.segments, opening)
-    called = functions.called_in(text)
-    made.source = functions.prelude(called, build.data_offset()) + text if text else ""
+    called = {name for program in layout.loop_programs() for name in program.calls}
+    made.source = functions.prelude(sorted(called), build.data_offset()) + text if text else ""
     return made
 
 
