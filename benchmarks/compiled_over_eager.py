@@ -14,6 +14,7 @@ import argparse
 import fnmatch
 import itertools
 import math
+import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -30,6 +31,7 @@ from adjoint.testing.laws.case import depends_on_values, detached
 
 ROUNDS, SECONDS = 7, 0.004  # turns of each way, and how long one lasts at least
 MORE = 3  # times as many rounds where the first ones are beyond the limit
+MEMORY = 6 << 30  # bytes that the process may have: some matrices would fill the machine
 SLOW = 1.0  # seconds of an eager call beyond which there is no measurement
 Function = Callable[..., Any]
 
@@ -203,6 +205,7 @@ def main() -> None:
     parser.add_argument("--after", default="", help="the operator to go on after")
     given = parser.parse_args()
     rows = chosen(given.pattern, given.after)
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     found: list[tuple[float, str]] = []
     left: list[str] = []
     for title, eager, compiled in sweep(rows, given.size, given.samples, given.limit):

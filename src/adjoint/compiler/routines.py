@@ -12,7 +12,7 @@ import math
 import struct
 from collections.abc import Callable
 
-from adjoint.c_kernels import fourier, loading
+from adjoint.c_kernels import fourier, loading, sorting
 from adjoint.core.c_types import KINDS, LETTERS, REAL_KINDS
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, around, row_major
@@ -196,14 +196,19 @@ def _bits(number: float) -> int:
     return int.from_bytes(struct.pack("<d", number), "little", signed=True)
 
 
+def _sorting(name: str, node: Node, *numbers: int) -> Routine | None:
+    kind = KINDS.get(next(node.inputs()).dtype.np)
+    return None if kind is None else Routine("sorting", name, kind, numbers)
+
+
 def _sort(node: Node) -> Routine | None:
     sizes = around(node.args[0].shape, argument(node, "dim"))
-    return _ordering("sort", node, *sizes, _flag(node, "descending"))
+    return _sorting("sort", node, *sizes, _flag(node, "descending"))
 
 
 def _order_statistic(node: Node, what: int) -> Routine | None:
     sizes = around(node.args[0].shape, argument(node, "dim"))
-    return _ordering("choose", node, *sizes, what, 1) if sizes[1] else None
+    return _sorting("choose", node, *sizes, what, 1) if sizes[1] else None
 
 
 def _median_over(node: Node) -> Routine | None:
@@ -213,7 +218,25 @@ def _median_over(node: Node) -> Routine | None:
     if 0 in shape or chosen != list(range(chosen[0], chosen[-1] + 1)) if chosen else 0 in shape:
         return None
     sizes = around(shape, *chosen) if chosen else (1, 1, 1)
-    return _ordering("choose", node, *sizes, _flag(node, "ignore_nan"), 0)
+    what = sorting.MEDIAN_OF_NUMBERS if _flag(node, "ignore_nan") else sorting.MEDIAN
+    return _sorting("choose", node, *sizes, what, 0)
+
+
+def _top(node: Node) -> Routine | None:
+    x, k = node.args[:2]
+    sizes = around(x.shape, argument(node, "dim"))
+    if 0 in (*sizes, k):
+        return None
+    return _sorting("top", node, *sizes, k, _flag(node, "largest"))
+
+
+def _quantiles(node: Node, ignore_nan: int) -> Routine | None:
+    x, q = node.args[:2]
+    dim, how = argument(node, "dim"), sorting.BETWEEN.get(argument(node, "interpolation"))
+    sizes = (1, math.prod(x.shape), 1) if dim is None else around(x.shape, dim)
+    if 0 in sizes or how is None or q.dtype is not x.dtype or x.dtype.np not in REAL_KINDS:
+        return None
+    return _sorting("quantiles", node, *sizes, math.prod(q.shape), how, ignore_nan)
 
 
 def _search(node: Node) -> Routine | None:
@@ -515,9 +538,13 @@ _FINDERS: dict[str, Finder] = {
     "inverses": _inverses,
     "gauge_of_pairs": _gauge_of_pairs,
     "sort": _sort,
-    "median": lambda node: _order_statistic(node, 0),
-    "nanmedian": lambda node: _order_statistic(node, 1),
-    "mode": lambda node: _order_statistic(node, 2),
+    "median": lambda node: _order_statistic(node, sorting.MEDIAN),
+    "nanmedian": lambda node: _order_statistic(node, sorting.MEDIAN_OF_NUMBERS),
+    "mode": lambda node: _order_statistic(node, sorting.MODE),
+    "kth": lambda node: _order_statistic(node, node.args[1] - 1),
+    "top": _top,
+    "quantiles": lambda node: _quantiles(node, 0),
+    "quantiles_of_numbers": lambda node: _quantiles(node, 1),
     "median_over": _median_over,
     "search": _search,
     "count": _count,
