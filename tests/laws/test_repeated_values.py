@@ -269,6 +269,39 @@ def test_a_write_to_a_part_of_what_comes_from_repeated_values_is_refused(write: 
     assert ad.equal(w.detach(), ad.ones(3, dtype=ad.float64))
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("t_",),
+        ("swapaxes_", 0, 1),
+        ("transpose_", 1, 0),
+        ("unsqueeze_", 1),
+        ("squeeze_", 0),
+        ("as_strided_", (3, 2), (2, 1)),
+        ("eq_", 1.0),
+        ("mul_", 2.0),
+    ],
+    ids=lambda change: change[0],
+)
+def test_what_changes_a_tensor_of_repeated_values_in_place_equals_its_pure_twin(
+    change: tuple[Any, ...],
+) -> None:
+    def gradient(name: str, *, is_pure: bool) -> Any:
+        x = ad.eye(3, dtype=ad.float64).repeat(2, 1, 1).requires_grad_()
+        w = ad.linalg.eigvalsh(x * ad.tensor([[[1.0]], [[2.0]]], dtype=ad.float64))
+        found = getattr(w, name)(*change[1:])
+        assert is_pure or found is w
+        found = found.double()
+        weights = ad.arange(1.0, found.numel() + 1).double().reshape(found.shape)
+        total = (found * weights).sum() + (x * 1e-3).sum()
+        return found.detach(), ad.autograd.grad(total, x)[0]
+
+    value, slope = gradient(change[0], is_pure=False)
+    same_value, same_slope = gradient(change[0].removesuffix("_"), is_pure=True)
+    assert ad.equal(value, same_value)
+    assert ad.equal(slope, same_slope)
+
+
 STEPS_BESIDE = steps_of(np.dtype(np.float64), repeated=True)
 
 
