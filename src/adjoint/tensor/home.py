@@ -108,6 +108,12 @@ class Home:
         """The tangent of a tensor, here or on a level below; None if it has none."""
         return None
 
+    def rate(self, tensor: Tensor, direction: Any) -> Any:
+        """How fast a tensor changes along a direction of the inputs: an array, or None if it does
+        not or nobody knows. See homes/rates.py.
+        """
+        return None
+
     def is_limit(self, tensor: Tensor) -> bool:
         """Whether a tensor came from a kink: Note [Kinks] in limits.py."""
         return False
