@@ -15,6 +15,7 @@ hooks of users, which a pass would call, are on the tape.
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,12 +39,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 def generic(shape: Sequence[int], number: int) -> Array:
     """Numbers of a direction that no derivative is likely to cancel; of few digits, so that rates
-    are exact where the function is simple.
+    are exact where the function is simple. The first input has the number 1.
 
-    >>> generic((2,), 0) == generic((2,), 0)
-    array([ True,  True])
+    >>> generic((), 1), generic((2,), 5) == generic((2,), 5)
+    (array(1.), array([ True,  True]))
     """
-    return np.asarray(np.random.default_rng(number).integers(512, 1536, tuple(shape)) / 1024)
+    found = np.asarray(np.random.default_rng(number).integers(512, 1536, tuple(shape)) / 1024)
+    return np.ones_like(found) if found.size == number == 1 else found
 
 
 def scale(op: Operator, values: list[Any], out: Any) -> Array | None:
@@ -155,10 +157,11 @@ class Direction:
         return part
 
     def normalized(self, found: Array, zero: Any) -> Array:
-        """The rates, divided by their size where they are 1 at the first kink."""
+        """The rates, of which those at the first kink are about 1."""
         if self.known:
             return np.asarray(found)
-        size = float(np.max(found, where=zero, initial=0.0)) or 1.0
+        largest = float(np.max(found, where=zero, initial=0.0))
+        size = 2.0 ** math.frexp(largest)[1]  # which rounds nothing
         for part in self.new:
             part.size /= size
         return np.asarray(found / size)
