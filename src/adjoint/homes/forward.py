@@ -192,9 +192,10 @@ class JvpLevel(Forward, Level):
     def direction(self, tensor: Tensor) -> Any:
         return super().direction(tensor) if tensor.companion is None else tensor.companion
 
-    def own_rate(self, tensor: Any, direction: Any) -> Any:
-        with self.outside():
-            return direction.along_tangent(tensor.companion, self)
+    def rate(self, tensor: Any, direction: Any) -> Any:
+        own, below = direction.along_tangent(tensor.companion, self), direction.rate(tensor.value)
+        found = own if below is None else below if own is None else own + below
+        return None if found is None else self.lift(found)
 
 
 # weak references to the dual tensors of the level that is open in this context
@@ -272,8 +273,8 @@ class DualTensors(Forward):
         return tensor.companion
 
     def rate(self, tensor: Tensor, direction: Any) -> Any:
-        tangent = direction.along_tangent(tensor.companion, self)
-        return direction.sum(direction.flat(tangent, tensor), direction.rate(self.primal(tensor)))
+        found = direction.along_tangent(tensor.companion, self)
+        return direction.rate(self.primal(tensor)) if found is None else found
 
     def text(self, tensor: Tensor) -> str:
         return f"{super().text(tensor)[:-1]}, tangent={tensor.companion!r})"

@@ -273,12 +273,8 @@ class Level(Home):
         return direction_of(tensor.value)
 
     def rate(self, tensor: Tensor, direction: Any) -> Any:
-        own, below = self.own_rate(tensor, direction), direction.rate(tensor.value)
-        return direction.sum(None if own is None else direction.flat(own, tensor.value), below)
-
-    def own_rate(self, tensor: Tensor, direction: Any) -> Any:
-        """The part of `rate` that this level knows, as a tensor of the level below, or None."""
-        return None
+        found = direction.rate(tensor.value)
+        return None if found is None else self.lift(found)
 
     def aligned(self, tensor: Any, like: Any) -> tuple[Any, Any]:
         """Two tensors one level below, where the first broadcasts to the other."""
@@ -478,8 +474,9 @@ class GradLevel(Level):
         if current().recording and on_level(result) and result.edge is not None:
             views.rebase(target, result.edge)
 
-    def own_rate(self, tensor: Any, direction: Any) -> Any:
-        return direction.along_tape(tensor, self)
+    def rate(self, tensor: Any, direction: Any) -> Any:
+        found = direction.along_tape(tensor)
+        return super().rate(tensor, direction) if found is None else found
 
     # -- a node's home ---------------------------------------------------------------------------
 

@@ -25,7 +25,6 @@ import numpy as np
 
 from adjoint.core.dtypes import OF
 from adjoint.core.state import OFF, changed, current, state
-from adjoint.homes import derive
 from adjoint.homes.infinitesimals import EXACT
 from adjoint.homes.levels import Level
 from adjoint.ops.operator import Operator
@@ -59,16 +58,14 @@ def scale(op: Operator, values: list[Any], out: Any) -> Array | None:
     now = current()
     state.set(before.but(at_kinks=EXACT, asked=None))
     try:
-        rates = [direction.rate(v) if isinstance(v, Tensor) else None for v in given]
+        with np.errstate(all="ignore"):
+            if root:
+                found = direction.above(given[0], values[0], out.value == 0)
+            else:
+                found = direction.of_length(op, given, values)
     finally:
         state.set(now)
-    if all(r is None for r in rates):
-        return None
-    with changed(at_kinks=EXACT, recording=OFF), np.errstate(all="ignore"):
-        pairs = zip(values, rates, strict=True)
-        moved = [_like(v, r) if isinstance(v, Tensor) else v for v, r in pairs]
-        found = np.abs((moved[0] if root else op.call(moved)).value).astype(np.float64)
-    return direction.normalized(np.where(np.isfinite(found) & (found > 0), found, 1), out.value == 0)
+    return None if found is None else direction.normalized(found, out.value == 0)
 
 
 def _is_needed() -> bool:
@@ -77,12 +74,11 @@ def _is_needed() -> bool:
     return now.orders + now.differentiating != 1 or any(type(e) is Node for e in now.variables)
 
 
-def _like(value: Any, rate: Array | None) -> Any:
-    """A rate in the shape and dtype of its tensor; zeros if it does not change."""
-    found = np.zeros(()) if rate is None else rate
+def _like(value: Any, found: Array) -> Array:
+    """A rate in the shape and dtype of its tensor."""
     if found.size == value.value.size:
         found = found.reshape(value.value.shape)
-    return make(np.broadcast_to(found, value.value.shape).astype(value.value.dtype))
+    return np.broadcast_to(found, value.value.shape).astype(value.value.dtype)
 
 
 @dataclass
@@ -102,46 +98,81 @@ class Direction:
     def __init__(self) -> None:
         self.new: list[_Part] = []  # the inputs that meet a kink for the first time
         self.known: list[_Part] = []
+        self.by_tangents = False  # whether to ask forward mode, where no tape knows
 
-    def rate(self, tensor: Any) -> Array | None:
-        """The derivative of a tensor along the direction, as an array; batches are in front."""
-        if tensor.home is not None:
-            return tensor.home.rate(tensor, self)
-        found = self.along_tape(tensor, None)
-        return None if found is None else self.flat(found, tensor)
+    def of_length(self, op: Operator, given: list[Any], values: list[Any]) -> Array | None:
+        """The lengths of the derivatives of an operator's arguments, `given` on their level."""
+        tensors = [isinstance(v, Tensor) for v in values]
+        rates = [self.first(v) if t else None for v, t in zip(given, tensors, strict=True)]
+        if all(r is None for r in rates):
+            return None
+        moved = [
+            make(_like(v, self.flat(r, g))) if t else v
+            for v, g, r, t in zip(values, given, rates, tensors, strict=True)
+        ]
+        with changed(recording=OFF, levels=()):
+            found: Array = op.call(moved).value
+        return found
 
-    def sum(self, a: Array | None, b: Array | None) -> Array | None:
-        """The sum of two rates, of which None is 0."""
-        return b if a is None else a if b is None else a + b
+    def above(self, given: Any, value: Any, zero: Any) -> Array | None:
+        """The derivative of the argument of a root; where that is 0, half the second one."""
+        first = self.first(given)
+        if first is None:
+            return None
+        found = np.abs(_like(value, self.flat(first, given)))
+        if not self.by_tangents and np.any(zero & (found == 0)):
+            second = self.rate(first)
+            bent = np.abs(_like(value, self.flat(second, given))) / 2
+            found = np.where(found == 0, bent, found)
+            self.new, self.known = [], self.known + self.new  # it grows with the direction squared
+        return found
+
+    def first(self, tensor: Any) -> Any:
+        """The derivative of a tensor, by a tape, or else by forward mode."""
+        found = self.rate(tensor)
+        if found is None:
+            self.by_tangents = True
+            found = self.rate(tensor)
+        return found
+
+    def rate(self, tensor: Any) -> Any:
+        """The derivative of a tensor along the direction, or None."""
+        if tensor is None or tensor.home is not None:
+            return None if tensor is None else tensor.home.rate(tensor, self)
+        return self.along_tape(tensor)
 
     def flat(self, tensor: Any, like: Any) -> Array:
-        """The array of a tensor that has the shape of `like`, with the same batches in front."""
+        """The array of a tensor that has the shape of `like`, with the same batches in front; 0 for
+        None.
+        """
+        if tensor is None:
+            return np.zeros(())
         while homes := [t.home for t in (tensor, like) if isinstance(t.home, Level)]:
             tensor, like = max(homes, key=lambda level: level.height).aligned(tensor, like)
         found: Array = tensor.value
         return found
 
     def along_tangent(self, tangent: Any, home: Any) -> Any:
-        """The rate by the tangent of a level."""
-        if tangent is None:
+        """The derivative by the tangent of a level."""
+        if tangent is None or not self.by_tangents:
             return None
         part = self._part(home)
         return tangent * float(generic((), part.number) * part.size)
 
-    def along_tape(self, tensor: Any, level: Level | None) -> Any:
-        """The rate by the tape of a level: the transpose of a backward pass from the tensor."""
-        leaves = _leaves(tensor.edge)
+    def along_tape(self, tensor: Any) -> Any:
+        """The derivative by a tape: the transpose of a backward pass from the tensor."""
+        leaves = [] if self.by_tangents else _leaves(tensor.edge)
         if not leaves:
             return None
-        parts = list(map(self._part, leaves))
-        towards = [_cotangent(e, p) for e, p in zip(leaves, parts, strict=True)]
-        how = BackwardRequest(retain_graph=True, linear=True, level=level)
-        ends: list[Any] = list(map(_End, leaves))
-        run = lambda grad: engine.gradients([tensor], [grad], ends, how)
-        if level is None:
-            return derive.transpose(run, [make(tensor.value)], towards)[0]
-        with level.outside():
-            return derive.transpose(run, [tensor.value], towards)[0]
+        towards = [_cotangent(e, self._part(e)) for e in leaves]
+        how = BackwardRequest(create_graph=True, retain_graph=True)
+        depth = tensor.home.position if isinstance(tensor.home, Level) else 0
+        with changed(levels=current().levels[:depth]):
+            grad = tensor.detach().zeros_like()
+            grad.edge = Leaf(grad)
+            found = engine.gradients([tensor], [grad], list(map(_End, leaves)), how)
+            live = [(g, v) for g, v in zip(found, towards, strict=True) if g is not None and g.edge]
+            return engine.gradients(*zip(*live, strict=True), [grad], how)[0] if live else None
 
     def _part(self, source: Any) -> _Part:
         """The direction in one input; the same for all kinks."""
@@ -157,7 +188,9 @@ class Direction:
         return part
 
     def normalized(self, found: Array, zero: Any) -> Array:
-        """The rates, of which those at the first kink are about 1."""
+        """The rates, of which those at the first kink are about 1; 1 where they decide nothing."""
+        found = np.abs(found).astype(np.float64)
+        found = np.where(np.isfinite(found) & (found > 0), found, 1)
         if self.known:
             return np.asarray(found)
         largest = float(np.max(found, where=zero, initial=0.0))

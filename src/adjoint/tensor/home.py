@@ -109,8 +109,8 @@ class Home:
         return None
 
     def rate(self, tensor: Tensor, direction: Any) -> Any:
-        """How fast a tensor changes along a direction of the inputs: an array, or None if it does
-        not or nobody knows. See homes/rates.py.
+        """The derivative of a tensor along a direction of the inputs; None if nobody knows it. See
+        homes/rates.py.
         """
         return None
 

@@ -13,8 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from adjoint.batching import creation, pointwise, random, reduction
 from adjoint.batching.common import DIMS, Batch
 from adjoint.batching.words import shifted
@@ -238,12 +236,8 @@ class BatchLevel(Level):
         return not self.is_batched(value)
 
     def rate(self, tensor: Any, direction: Any) -> Any:
-        """The rate below, with the batch in front."""
         found = direction.rate(tensor.value)
-        if found is None or not tensor.companion:
-            return found
-        outer = found.ndim - tensor.value.ndim  # batches of the levels below
-        return np.moveaxis(found, outer + tensor.companion, outer)
+        return None if found is None else self.lift(found, tensor.companion)
 
     def aligned(self, tensor: Any, like: Any) -> tuple[Any, Any]:
         found, batched = self.front(tensor), self.is_batched(like)
