@@ -209,7 +209,8 @@ class _End:
 
 def _cotangent(leaf: Leaf, part: _Part) -> Any:
     """The direction in a leaf."""
-    return make(generic(leaf.shape, part.number) * part.size).to(OF.get(leaf.dtype, leaf.dtype))
+    values = np.asarray(generic(leaf.shape, part.number) * part.size)
+    return make(values).to(OF.get(leaf.dtype, leaf.dtype))
 
 
 def _leaves(edge: Any) -> list[Leaf]:
