@@ -240,10 +240,11 @@ class LimitInterpreter(_Pairs):
         """Write to the value, which then has the derivative of the written value only."""
         base = _settled(views.base_of(values[0]))
         for living in views.living_views(base):
-            if _is_of_limits(living):
+            if is_limit(living):
                 other = views.replay(living.extra.view.path, base)
-                living.edge = other.edge
-                _take_home(living, other)
+                _settled(living).edge = other.edge
+                if type(living) is type(other) is Tensor:  # classes keep their home
+                    _take_home(living, other)
         return op.call([_settled(v) for v in values])
 
     def detach(self, tensor: Tensor) -> Tensor:
@@ -487,6 +488,9 @@ def _settled(value: Any) -> Any:
     """Turn a tensor from a kink into an ordinary one, and return it."""
     if _is_of_limits(value):
         _take_home(value, _as_real(value.companion[0], value))
+    elif isinstance(value, Tensor) and is_limit(value):  # of a user's class: subclasses.py
+        value.edge = _settled(value.companion).edge
+        del value.companion
     return value
 
 

@@ -9,8 +9,8 @@ with generic weights where a Jacobian has several. All of it runs when a kink is
 before.
 
 The scale is 1 where it decides nothing or is not known: if a first derivative alone is computed of
-lengths, whose subgradient is 0; if the argument does not change to first order, as Σx² at 0; and if
-hooks of users, which a pass would call, are on the tape.
+lengths, whose subgradient is 0; if forward mode alone does not tell, as Σx², which changes to second
+order; and if hooks of users, which a pass would call, are on the tape.
 """
 
 from __future__ import annotations
@@ -52,11 +52,13 @@ def scale(op: Operator, values: list[Any], out: Any) -> Array | None:
     asked = current().asked
     given, before = (values, current()) if asked is None else asked[1:]
     root = op.name == "_above"
-    if (asked is not None and asked[0].row is not op.row) or not (root or _is_needed()):
+    unlike = asked is not None and asked[0].row is not op.row
+    if unlike or before.saved_hooks or not (root or _is_needed()):
         return None
     direction = Direction()
     now = current()
-    state.set(before.but(at_kinks=EXACT, asked=None))
+    unseen = {"node_hooks": (), "seen": False, "anomaly": False}  # users see nothing of this
+    state.set(before.but(at_kinks=EXACT, asked=None, **unseen))
     try:
         with np.errstate(all="ignore"):
             if root:
