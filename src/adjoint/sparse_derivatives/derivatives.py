@@ -181,7 +181,8 @@ def _direct(linear: Linearized, inputs: Sequence[Any]) -> Entries:
 def pattern_of(linear: Linearized, inputs: Sequence[Any] = ()) -> Any:
     """The pattern of the matrix, at any point, or at the given one."""
     values, columns = linear.graph.inputs, sum(linear.columns)
-    whole, tangents, start = sparse.eye_array(columns, dtype=np.bool_, format="csr"), {}, 0
+    whole: Any = sparse.eye_array(columns, format="csr").astype(np.bool_)
+    tangents, start = {}, 0
     for value, count in zip(values[linear.primals :], linear.columns, strict=True):
         tangents[value] = whole[start : start + count]
         start += count
@@ -213,7 +214,7 @@ def _coloured(pattern: Any, used: Colouring, derived: Flat, inputs: Sequence[Any
         (outputs, _), pull = pullback(plain, inputs)
 
         def reverse(*seeds: Any) -> Any:
-            return _flat(filled(pull(list(seeds)), inputs))
+            return _flat(filled(pull(list(seeds)), list(inputs)))
 
         seeds = _cut(used.seeds(of_rows=True), outputs)
         parts.append(vmap(reverse)(*seeds).reshape((-1,)))

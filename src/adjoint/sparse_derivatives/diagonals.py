@@ -97,12 +97,6 @@ class Diagonals(Algebra[Sum]):
             found += [_taken(each, places, into) for each in part]
         return _merged(found)
 
-    def connected(self, part: Sum, matrix: Any, result: Value) -> Sum:
-        raise TooMany
-
-    def count(self, part: Sum) -> int:
-        return sum(int(each.there.sum()) for each in part)
-
     def spread(self, part: Sum, result: Value) -> Sum:
         raise TooMany
 
@@ -175,4 +169,5 @@ def entries_of(outputs: Sequence[Sum | None], sizes: Sequence[int], dtype: Any) 
         nothing = np.zeros(0, np.int64)
         return Entries(nothing, nothing, nothing, make(np.zeros(0, dtype.np)))
     whole = values[0] if len(values) == 1 else packet("cat")(values, 0)
-    return Entries(*map(np.concatenate, (rows, columns, places)), whole)
+    joined = np.concatenate
+    return Entries(joined(rows), joined(columns), joined(places), whole)

@@ -33,7 +33,7 @@ class Patterns(Algebra[Pattern]):
             numbers[value] = make(np.arange(start, start + count, dtype=float).reshape(value.shape))
             rows.append(part)
             start += count
-        together = sparse.vstack(rows, format="csr")
+        together: Any = sparse.vstack(rows, format="csr")
         return [together[r.value.astype(np.int64).ravel()] for r in run(numbers)]
 
     def scaled(self, part: Pattern, value: Value, run: Run, *, is_known: bool) -> Pattern | None:

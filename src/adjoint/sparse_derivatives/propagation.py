@@ -66,13 +66,13 @@ class Algebra(ABC, Generic[T]):
     def collected(self, part: T, value: Value, into: Collection) -> T:
         """The result of an operator that adds elements."""
 
-    @abstractmethod
     def connected(self, part: T, matrix: Any, result: Value) -> T:
         """The result of an operator whose matrix has entries at some places (SciPy's CSR)."""
+        raise AssertionError(f"{type(self).__name__} defines connected if takes_any")
 
-    @abstractmethod
     def count(self, part: T) -> int:
         """The number of entries."""
+        raise AssertionError(f"{type(self).__name__} defines count if takes_any")
 
     @abstractmethod
     def spread(self, part: T, result: Value) -> T:
@@ -89,7 +89,7 @@ class Collection:
 
     targets: Array  # the number of an element of the result, plus 1; 0: nowhere
     factors: Array
-    result: Value
+    result: Any  # a value, or what has its shape and dtype
 
 
 def has_rule(row: Row) -> bool:
@@ -273,16 +273,21 @@ class Propagation(Generic[T]):
             if other not in self.tangents and not is_plain(self.known.get(other)):
                 given[other] = make(random.uniform(0.5, 2.0, other.shape).astype(other.dtype.np))
         run = lambda tensor: [r.value.ravel() for r in self._run(node, {**given, value: tensor})]
+        parts = (1, 1j) if value.dtype.is_complex else (1,)
         columns = []
-        for place in range(_size(value)):
-            basis = np.zeros(value.shape, value.dtype.np)
-            basis.flat[place] = 1
-            columns.append(run(make(basis)))
+        for unit in parts:
+            for place in range(_size(value)):
+                basis = np.zeros(value.shape, value.dtype.np)
+                basis.flat[place] = unit
+                columns.append(run(make(basis)))
         found = [np.stack(column, 1) for column in zip(*columns, strict=True)]
-        vector = random.normal(size=value.shape).astype(value.dtype.np)
-        results = run(make(vector))
-        close = [_near(m @ vector.ravel(), r) for m, r in zip(found, results, strict=True)]
-        return found if all(close) else None
+        factors = [random.normal(size=value.shape) for _ in parts]
+        vector = sum(unit * each for unit, each in zip(parts, factors, strict=True))
+        results = run(make(np.asarray(vector, value.dtype.np)))
+        flat = np.concatenate([each.ravel() for each in factors])
+        if not all(_near(m @ flat, r) for m, r in zip(found, results, strict=True)):
+            return None
+        return [np.sum(np.abs(np.split(m, len(parts), 1)), 0) for m in found]
 
     def _dense(self, node: Node, linear: list[Value]) -> Sequence[T]:
         """The results if every element may depend on every element."""
@@ -305,7 +310,12 @@ _linear: dict[Any, bool] = {}  # what `_is_linear` found
 
 
 def _is_linear(node: Node, linear: list[Value]) -> bool:
-    """Whether an elementwise operator is linear in some operands, tried at random numbers."""
+    """Whether an elementwise operator is linear in some operands, tried at random numbers.
+
+    One that does not broadcast replaces some elements, and keeps the others.
+    """
+    if node.op.row.archetype.shape != "broadcast":
+        return True
     kinds = {v: (v.dtype, v in linear) for v in node.inputs()}
     key = (node.op, str(substitute(node.args, kinds.get)))
     if key not in _linear:
@@ -328,7 +338,8 @@ def _tried(node: Node, linear: list[Value]) -> bool:
         return np.asarray(node.op.call(list(args)).value)
 
     total = run({v: one[v] + other[v] for v in linear})
-    return _near(run(one) + run(other), total)
+    with np.errstate(all="ignore"):
+        return _near(run(one) + run(other), total)
 
 
 def _near(a: Array, b: Array) -> bool:

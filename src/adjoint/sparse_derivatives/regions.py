@@ -32,7 +32,7 @@ class _Slot:
 def _cond(walk: Propagation[Any], node: Node) -> Parts:
     condition, operands = node.args
     branches = [node.graphs["true"], node.graphs["false"]]
-    known = walk.known.get(condition) if isinstance(condition, Value) else None
+    known: Any = walk.known.get(condition) if isinstance(condition, Value) else None
     if is_plain(known):
         branches = branches[:1] if known.item() else branches[1:]
     tangents, values = _of(walk.tangents, operands), _of(walk.known, operands)
