@@ -39,6 +39,10 @@ BELOW: dict[str, tuple[str, ...]] = {
         *("core", "table", "checks", "expressions", "ops", *EAGER, "transforms", "graph"),
         *("toolchain", "c_kernels"),
     ),
+    "sparse_derivatives": (
+        *("core", "c_kernels", "table", "ops", *EAGER, "transforms", "graph", "compiler"),
+        "sparse",
+    ),
     "autograd": ("core", "ops", *EAGER, "doors", "transforms", "absent", "legacy"),
     "nn": ("core", "checks", "table", "ops", *EAGER, "doors", "compiler", "func", "absent"),
     "optim": (
