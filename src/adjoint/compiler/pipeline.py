@@ -77,7 +77,10 @@ def shape(layout: ProgramLayout) -> ProgramLayout:
 
 def sweep(layout: ProgramLayout) -> ProgramLayout:
     """Join products and nests over the same rows, where they gain by running block by block."""
-    steps = [(step, layout.programs.get(k)) for k, step in enumerate(layout.steps)]
+    steps: sweeps.Steps = []
+    for number, step in enumerate(layout.steps):
+        assert not isinstance(step, sweeps.Sweep), "sweeps are made once"
+        steps.append((step, layout.programs.get(number)))
     inner = {id(layout.steps[k]): plans for k, plans in layout.inner.items()}
     joined = sweeps.swept(layout.plan, steps)
     made = ProgramLayout(layout.plan, [step for step, _ in joined])
