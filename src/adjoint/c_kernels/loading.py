@@ -170,6 +170,16 @@ def call(run: Any, fields: Any, *arguments: Any) -> bool:
     return run(fields, *given) != 0
 
 
+def call_on(run: Any, sizes: Sequence[int], given: Sequence[Array], made: Sequence[Array]) -> bool:
+    """Call a routine, a C function of (sizes, operands, results); whether it failed."""
+    return run(block(sizes), _addresses(given), _addresses(made)) != 0
+
+
+def _addresses(arrays: Sequence[Array]) -> Any:
+    place = build.data_offset()
+    return (ctypes.c_void_p * len(arrays))(*[_pointer(id(a) + place).value for a in arrays])
+
+
 def lines(shape: Shape, dtype: Any) -> Array:
     """An uninitialised array that starts at a cache line, so that no vector crosses two lines."""
     size = math.prod(shape) * np.dtype(dtype).itemsize

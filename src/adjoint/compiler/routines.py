@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from adjoint.c_kernels import loading
+from adjoint.c_kernels import fourier, loading, sorting
 from adjoint.checks import pooling as windows
 from adjoint.compiler.definitions import Routine, RoutineDefinition, is_join
 from adjoint.compiler.target import Target
 from adjoint.core.c_types import KINDS, REAL_KINDS
-from adjoint.core.shapes import Shape, row_major
+from adjoint.core.shapes import Shape, around, row_major
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 from adjoint.graph.passes.products_onto import is_onto
@@ -176,28 +176,24 @@ def _ordering(name: str, node: Node, *numbers: int) -> Routine | None:
     return None if kind is None else Routine("ordering", name, kind, numbers)
 
 
-def _around(shape: Shape, dim: int, *more: int) -> tuple[int, int, int]:
-    """The sizes before, along and after some adjacent dimensions."""
-    if not shape:
-        return 1, 1, 1
-    dims = sorted(d % len(shape) for d in (dim, *more))
-    along = math.prod(shape[d] for d in dims)
-    return math.prod(shape[: dims[0]]), along, math.prod(shape[dims[-1] + 1 :])
-
-
 def _bits(number: float) -> int:
     """The bits of a real number as a whole number."""
     return int.from_bytes(struct.pack("<d", number), "little", signed=True)
 
 
+def _sorting(name: str, node: Node, *numbers: int) -> Routine | None:
+    kind = KINDS.get(next(node.inputs()).dtype.np)
+    return None if kind is None else Routine("sorting", name, kind, numbers)
+
+
 def _sort(node: Node) -> Routine | None:
-    sizes = _around(node.args[0].shape, argument(node, "dim"))
-    return _ordering("sort", node, *sizes, _flag(node, "descending"))
+    sizes = around(node.args[0].shape, argument(node, "dim"))
+    return _sorting("sort", node, *sizes, _flag(node, "descending"))
 
 
 def _order_statistic(node: Node, what: int) -> Routine | None:
-    sizes = _around(node.args[0].shape, argument(node, "dim"))
-    return _ordering("choose", node, *sizes, what, 1) if sizes[1] else None
+    sizes = around(node.args[0].shape, argument(node, "dim"))
+    return _sorting("choose", node, *sizes, what, 1) if sizes[1] else None
 
 
 def _median_over(node: Node) -> Routine | None:
@@ -206,8 +202,26 @@ def _median_over(node: Node) -> Routine | None:
     chosen = sorted({d % rank for d in dims}) if dims and rank else list(range(rank))
     if 0 in shape or chosen != list(range(chosen[0], chosen[-1] + 1)) if chosen else 0 in shape:
         return None
-    sizes = _around(shape, *chosen) if chosen else (1, 1, 1)
-    return _ordering("choose", node, *sizes, _flag(node, "ignore_nan"), 0)
+    sizes = around(shape, *chosen) if chosen else (1, 1, 1)
+    what = sorting.MEDIAN_OF_NUMBERS if _flag(node, "ignore_nan") else sorting.MEDIAN
+    return _sorting("choose", node, *sizes, what, 0)
+
+
+def _top(node: Node) -> Routine | None:
+    x, k = node.args[:2]
+    sizes = around(x.shape, argument(node, "dim"))
+    if 0 in (*sizes, k):
+        return None
+    return _sorting("top", node, *sizes, k, _flag(node, "largest"))
+
+
+def _quantiles(node: Node, ignore_nan: int) -> Routine | None:
+    x, q = node.args[:2]
+    dim, how = argument(node, "dim"), sorting.BETWEEN.get(argument(node, "interpolation"))
+    sizes = (1, math.prod(x.shape), 1) if dim is None else around(x.shape, dim)
+    if 0 in sizes or how is None or q.dtype is not x.dtype or x.dtype.np not in REAL_KINDS:
+        return None
+    return _sorting("quantiles", node, *sizes, math.prod(q.shape), how, ignore_nan)
 
 
 def _search(node: Node) -> Routine | None:
@@ -242,14 +256,14 @@ def _within(node: Node) -> Routine | None:
 
 
 def _extrema(node: Node, least: int) -> Routine | None:
-    return _ordering("extrema", node, *_around(node.args[0].shape, argument(node, "dim")), least)
+    return _ordering("extrema", node, *around(node.args[0].shape, argument(node, "dim")), least)
 
 
 def _recurrence(node: Node) -> Routine | None:
     a, b = node.args[:2]
     if a.shape != b.shape or a.dtype is not b.dtype or a.dtype.name == "bool":
         return None
-    sizes = _around(b.shape, argument(node, "dim"))
+    sizes = around(b.shape, argument(node, "dim"))
     return _ordering("recurrence", node, *sizes, _flag(node, "reverse"))
 
 
@@ -257,7 +271,7 @@ def _logarithms(node: Node) -> Routine | None:
     x = node.args[0]
     if x.dtype is not node.output.dtype:
         return None
-    return _ordering("logarithms", node, *_around(x.shape, argument(node, "dim")))
+    return _ordering("logarithms", node, *around(x.shape, argument(node, "dim")))
 
 
 def _divide(node: Node) -> Routine | None:
@@ -291,7 +305,7 @@ def _segments(node: Node) -> Routine | None:
     start = argument(node, "initial")
     by_offsets, checked = int(lengths is None), int(not argument(node, "unsafe"))
     last = int(start is not None), _bits(float(start or 0))
-    sizes = *_around(data.shape, axis), count, how, by_offsets, checked, *last
+    sizes = *around(data.shape, axis), count, how, by_offsets, checked, *last
     return _ordering("segments", node, *sizes)
 
 
@@ -384,7 +398,7 @@ def _windows(node: Node) -> Routine | None:
     grad, sizes, dim, size, step = node.args
     if not sizes or 0 in sizes or grad.dtype.name == "bool":
         return None
-    outer, n, inner = _around(tuple(sizes), dim)
+    outer, n, inner = around(tuple(sizes), dim)
     count = grad.shape[dim % len(sizes)]
     return _places("windows", node, outer, count, inner, size, step, n)
 
@@ -434,7 +448,7 @@ def _fourier(node: Node) -> Routine | None:
     scale = _scale(node, x.shape)
     if kind is None or scale is None:
         return None
-    sizes = math.prod(x.shape), backward, *scale, *_lines(x.shape, dims)
+    sizes = math.prod(x.shape), backward, *scale, *fourier.lines(x.shape, dims)
     return Routine("fourier", "complex", kind, sizes)
 
 
@@ -445,11 +459,6 @@ def _scale(node: Node, shape: Shape) -> tuple[int, int] | None:
     return (how, count) if dims and count and how in (0, 1, 2) else None
 
 
-def _lines(shape: Shape, dims: Sequence[int]) -> list[int]:
-    """The number of dimensions, then the sizes around each of them."""
-    return [len(dims), *(size for d in dims for size in _around(shape, d))]
-
-
 def _fourier_forward(node: Node) -> Routine | None:
     x, dims = node.args[0], argument(node, "dim")
     kind, scale = REAL_KINDS.get(x.dtype.np), _scale(node, x.shape)
@@ -457,7 +466,7 @@ def _fourier_forward(node: Node) -> Routine | None:
         return None
     last = dims[-1] % len(x.shape)
     result = node.output.shape
-    sizes = *_around(x.shape, last), result[last], *scale, *_lines(result, dims[:-1])
+    sizes = *around(x.shape, last), result[last], *scale, *fourier.lines(result, dims[:-1])
     return Routine("fourier", "forward", kind, sizes)
 
 
@@ -469,8 +478,12 @@ def _fourier_backward(node: Node) -> Routine | None:
     last = dims[-1] % len(x.shape)
     if x.shape[last] != node.output.shape[last] // 2 + 1:
         return None
-    around = _around(node.output.shape, last)
-    sizes = *around, math.prod(x.shape), *scale, *_lines(x.shape, dims[:-1])
+    sizes = (
+        *around(node.output.shape, last),
+        math.prod(x.shape),
+        *scale,
+        *fourier.lines(x.shape, dims[:-1]),
+    )
     return Routine("fourier", "backward", kind, sizes)
 
 
@@ -510,9 +523,13 @@ _FINDERS: dict[str, Finder] = {
     "inverses": _inverses,
     "gauge_of_pairs": _gauge_of_pairs,
     "sort": _sort,
-    "median": lambda node: _order_statistic(node, 0),
-    "nanmedian": lambda node: _order_statistic(node, 1),
-    "mode": lambda node: _order_statistic(node, 2),
+    "median": lambda node: _order_statistic(node, sorting.MEDIAN),
+    "nanmedian": lambda node: _order_statistic(node, sorting.MEDIAN_OF_NUMBERS),
+    "mode": lambda node: _order_statistic(node, sorting.MODE),
+    "kth": lambda node: _order_statistic(node, node.args[1] - 1),
+    "top": _top,
+    "quantiles": lambda node: _quantiles(node, 0),
+    "quantiles_of_numbers": lambda node: _quantiles(node, 1),
     "median_over": _median_over,
     "search": _search,
     "count": _count,
