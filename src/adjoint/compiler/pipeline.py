@@ -127,6 +127,12 @@ STAGES: tuple[Stage, ...] = (
 )  # fmt: skip
 
 
+def after(name: str) -> tuple[Stage, ...]:
+    """The stages after the one of a name."""
+    names = [stage.__name__ for stage in STAGES]
+    return STAGES[names.index(name) + 1 :]
+
+
 def run(program: Unplanned, stages: Sequence[Stage], report: Report) -> dict[str, Any]:
     """What each stage returns, by its name."""
     found: dict[str, Any] = {}
