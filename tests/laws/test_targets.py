@@ -103,9 +103,9 @@ def test_each_number_of_the_target_says_what_set_it() -> None:
     lines = (COMPILER / "targets" / "c" / "target.py").read_text().splitlines()
     silent = []
     for node in ast.walk(ast.parse("\n".join(lines))):
-        is_number = isinstance(node, ast.keyword) and _is_number(node.value)
-        if is_number and "  # " not in lines[node.lineno - 1]:
-            silent.append(lines[node.lineno - 1])
+        line = lines[node.lineno - 1] if isinstance(node, ast.keyword) else ""
+        if isinstance(node, ast.keyword) and _is_number(node.value) and "  # " not in line:
+            silent.append(line)
     assert silent == []
 
 

@@ -77,7 +77,10 @@ def shape(layout: ProgramLayout) -> ProgramLayout:
 
 def sweep(layout: ProgramLayout) -> ProgramLayout:
     """Join products and nests over the same rows, where they gain by running block by block."""
-    steps = [(step, layout.programs.get(k)) for k, step in enumerate(layout.steps)]
+    steps: sweeps.Steps = []
+    for number, step in enumerate(layout.steps):
+        assert not isinstance(step, sweeps.Sweep), "sweeps are made once"
+        steps.append((step, layout.programs.get(number)))
     inner = {id(layout.steps[k]): plans for k, plans in layout.inner.items()}
     joined = sweeps.swept(layout.plan, steps)
     made = ProgramLayout(layout.plan, [step for step, _ in joined])
@@ -122,6 +125,12 @@ Stage = Callable[[Any], Any]
 STAGES: tuple[Stage, ...] = (
     lower, keep_steps, fuse, nest, shape, sweep, add_versions, place, write, build,
 )  # fmt: skip
+
+
+def after(name: str) -> tuple[Stage, ...]:
+    """The stages after the one of a name."""
+    names = [stage.__name__ for stage in STAGES]
+    return STAGES[names.index(name) + 1 :]
 
 
 def run(program: Unplanned, stages: Sequence[Stage], report: Report) -> dict[str, Any]:

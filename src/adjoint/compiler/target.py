@@ -112,6 +112,7 @@ class Limits:
     lines: int  # of a function that runs steps
     inlined: int  # loop programs that may be inlined into the function that calls them
     stack: int  # accumulators that fit on the stack
+    batch: int  # dimensions of a batch that a routine for matrices takes
 
 
 @record
