@@ -582,29 +582,23 @@ def _ours(node: Node) -> RoutineDefinition | None:
 
 
 def _routine_of_floats(node: Node) -> RoutineDefinition | None:
-    floats = ("float32", "float64")
-    if (
-        node.outputs[0].dtype.name not in floats
-        or 0 in node.outputs[0].shape
-        or any(0 in v.shape for v in node.inputs())
-    ):
+    if node.outputs[0].dtype.name not in ("float32", "float64"):
+        return None
+    if node.op.row.routine in _TRIANGLES:
+        return _if_built("triangles", node.op.row.routine, node.outputs[0])
+    if 0 in node.outputs[0].shape or any(0 in v.shape for v in node.inputs()):
         return None
     product = node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1
     if product or is_onto(node):
-        there = loading.function("product", "product", node.output.dtype.name) is not None
-        return RoutineDefinition("product") if there else None
+        return _if_built("product", "product", node.output)
     rule = _ROUTINES.get(node.op.row.routine)
     return None if rule is None else rule(node)
 
 
-def _triangular(node: Node) -> RoutineDefinition | None:
-    a, b = node.args[:2]
-    even = b.shape == node.output.shape and a.shape[:-2] == b.shape[:-2]
-    return RoutineDefinition("trsm") if even else None
-
-
-def _cholesky(node: Node) -> RoutineDefinition | None:
-    return None if node.outputs[1].uses else RoutineDefinition("potrf")
+def _if_built(file: str, name: str, result: Value, dims: int = 1) -> RoutineDefinition | None:
+    """A routine, if its C code can be built."""
+    there = loading.function(file, name, result.dtype.name, dims) is not None
+    return RoutineDefinition(name) if there else None
 
 
 def _convolution(node: Node) -> RoutineDefinition | None:
@@ -613,12 +607,9 @@ def _convolution(node: Node) -> RoutineDefinition | None:
 
 def _windows(node: Node, name: str) -> RoutineDefinition | None:
     """A map of a convolution (spread, convolve, correlate), if its C code can be built."""
-    dtypes = {v.dtype.name for v in node.inputs()}
-    dtype, dimensions = node.output.dtype.name, len(node.output.shape) - 2
-    there = len(dtypes) == 1 and (
-        loading.function("convolution", name, dtype, dimensions) is not None
-    )
-    return RoutineDefinition(name) if there else None
+    if len({v.dtype.name for v in node.inputs()}) != 1:
+        return None
+    return _if_built("convolution", name, node.output, len(node.output.shape) - 2)
 
 
 def _pooling(node: Node, name: str) -> RoutineDefinition | None:
@@ -630,8 +621,7 @@ def _pooling(node: Node, name: str) -> RoutineDefinition | None:
     kernel = windows.each(node.op.name, "kernel_size", argument(node, "kernel_size"), dims)
     if name == "maxima" and math.prod(kernel) <= windows.FEW:
         return None
-    found = loading.function("pooling", name, node.outputs[0].dtype.name, dims)
-    return None if found is None else RoutineDefinition(name)
+    return _if_built("pooling", name, node.outputs[0], dims)
 
 
 def _attention(node: Node, name: str) -> RoutineDefinition | None:
@@ -647,9 +637,7 @@ def _attention(node: Node, name: str) -> RoutineDefinition | None:
         return None
     if name == "attend_backward" and argument(node, "output_mask")[3]:
         return None
-    return (
-        RoutineDefinition(name) if loading.function("attention", name, kind) is not None else None
-    )
+    return _if_built("attention", name, query)
 
 
 def keeps_scores(node: Node) -> bool:
@@ -666,9 +654,8 @@ def pooled_dimensions(node: Node) -> int:
     return arguments["kernel_size"].type.length or 0
 
 
+_TRIANGLES = ("triangular", "cholesky")  # of matrices of any size, empty ones too
 _ROUTINES = {
-    "triangular": _triangular,
-    "cholesky": _cholesky,
     "convolution": _convolution,
     "correlation": lambda node: _windows(node, "correlate"),
     "maxima": lambda node: _pooling(node, "maxima"),

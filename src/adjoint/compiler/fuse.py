@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
-from adjoint.compiler import routine_calls, routines
+from adjoint.compiler import routine_calls
 from adjoint.compiler.affine import Affine, Index, flat, identity, refinement
 from adjoint.compiler.definitions import (
     CHEAP,
@@ -230,10 +230,6 @@ class _Planner:
             self.cost[value] = 1
 
     def _routine(self, node: Node, definition: RoutineDefinition) -> None:
-        if definition.routine == "potrf" and node.outputs[1] in self.outputs:
-            ours = routines.find(node)  # the result that says whether it worked is read
-            assert ours is not None, "LAPACK's Cholesky is among our routines"
-            definition = self.plan.definitions[node] = RoutineDefinition(ours.name, ours)
         inputs = list(node.inputs())
         layouts = routine_calls.layouts(definition.routine, len(inputs), definition.ours)
         operands = [self._operand(v, layout) for v, layout in zip(inputs, layouts)]

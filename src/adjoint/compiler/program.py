@@ -21,13 +21,14 @@ from adjoint.c_kernels.copies import contiguous
 from adjoint.compiler import entry, routine_calls
 from adjoint.compiler.arena import ALIGNMENT, ProgramLayout, arrange, elements, lay_out
 from adjoint.compiler.fuse import fuse
+from adjoint.compiler.host_building import SizeTable, host_program
 from adjoint.compiler.kept_steps import keep_steps
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.plan import Callback, Strided
 from adjoint.compiler.stages import Stages
 from adjoint.compiler.symbolic.polynomials import Opened
-from adjoint.compiler.targets.c import render, tapes
-from adjoint.compiler.targets.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, CScope, SizeTable
+from adjoint.compiler.targets.c import render, routines, tapes
+from adjoint.compiler.targets.c.addresses import ARENA, FIRST, LIBRARY, SIZES, STATUS, opening
 from adjoint.compiler.targets.c.tapes import CarryTape
 from adjoint.core import threads
 from adjoint.core.collecting import uncollected
@@ -63,7 +64,8 @@ class Code:
         opened: Opened | None = None, symbols: int = 0, *, alone: bool = False,
     ) -> None:  # fmt: skip
         """Compile `graph`. For symbolic sizes `opened` is the lowered graph and `symbols` their
-        number. `alone` means that a call cannot fall back on eager operators.
+        number. `alone` means that the source stands alone: it is not loaded, and a call cannot
+        fall back on eager operators.
         """
         self.alone = alone
         seconds: dict[str, float] = {}
@@ -74,14 +76,11 @@ class Code:
             report(stage, seconds[stage])
 
         source = self._source(graph, took, opened, symbols)
-        self.functions: list[Any] = [
-            s if isinstance(s, Callback) else build.load(source, s) for s in self.segments
-        ]
+        self.functions: list[Any] = []
         self.entry_function: Any = None
-        if self.has_entry:
-            self.entry_function = build.load(source, "entry")
-            self.entry_function.restype = ctypes.c_int
-        took("compile C")
+        if not alone:
+            self._load(source)
+            took("compile C")
         self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
         self.kept = {v: contiguous(t.array) for v, t in self.constants.items()}
         self.busy = busy = ctypes.c_int(0)  # whether the lock's thread runs a program
@@ -90,6 +89,15 @@ class Code:
         self.programs: weakref.WeakValueDictionary[tuple[int, ...], Program] = (
             weakref.WeakValueDictionary()
         )
+
+    def _load(self, source: str) -> None:
+        """Compile the source, and find its functions."""
+        self.functions = [
+            s if isinstance(s, Callback) else build.load(source, s) for s in self.segments
+        ]
+        if self.has_entry:
+            self.entry_function = build.load(source, "entry")
+            self.entry_function.restype = ctypes.c_int
 
     @uncollected()
     def _source(
@@ -107,18 +115,21 @@ class Code:
         self.layout = lay_out(self.plan, {*self.slots, *self.tapes})
         took("loops and memory")
         self.table = SizeTable(symbols)
-        scope = CScope(self.layout, "arena", self.table, self.tapes)
-        scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in self.slots.items()}
-        text, self.segments = render.segments(self.layout, scope)
+        self.host = host_program(self.layout, self.table, self.slots, self.tapes)
+        text, self.segments = render.segments(self.host, "static void" if self.alone else "void")
         self._see_what_is_direct()
-        self.has_entry = self.direct is not None and entry.fields_are_known()
+        can_enter = self.direct is not None and not self.alone
+        self.has_entry = can_enter and entry.fields_are_known()
         if self.has_entry:
-            opening = self.table.opening()
-            text += entry.text(self.graph.inputs, self.slots, self.end, self.segments, opening)
+            sizes = opening(symbols)
+            text += entry.text(self.graph.inputs, self.slots, self.end, self.segments, sizes)
         called = functions.called_in(text)
-        source = functions.prelude(called, build.data_offset()) + text if text else ""
+        if self.alone:
+            text = functions.standalone_prelude(called) + text
+        elif text:
+            text = functions.prelude(called, build.data_offset()) + text
         took("write C")
-        return source
+        return text
 
     def _find_roots(self) -> None:
         """Find the values with arrays of their own: inputs, constants, results, callbacks'."""
@@ -204,10 +215,8 @@ class Program:
         numbers = code.table.values(sizes)
         self.numbers = (ctypes.c_long * max(len(numbers), 1))(*numbers)
         self.block[SIZES] = ctypes.addressof(self.numbers)
-        if used := code.plan.routines():
-            self.library = routine_calls.addresses(
-                used
-            )  # kept: each of two threads that ask has its own
+        if used := code.host.symbols:
+            self.library = routines.addresses(used)  # kept: each of two threads has its own
             self.block[LIBRARY] = ctypes.addressof(self.library)
         for value, array in self.kept.items():
             self.block[code.slots[value]] = id(array)

@@ -28,15 +28,36 @@ class Routine:
     name: str  # "lu"
     kind: str  # its C type: "double"
     numbers: tuple[int, ...]
-    helpers: tuple[str, ...] = ()  # from LAPACK; addresses follow the operands: ("getrf",)
+    helpers: tuple[str, ...] = ()  # whose addresses follow the operands: ("lapack:getrf",)
     flops: int | None = None  # if known
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """The symbols whose addresses a program needs: "factors:lu:double", "lapack:dgetrf"."""
-        return f"{self.file}:{self.name}:{self.kind}", *(
-            f"lapack:{LETTERS[self.kind]}{name}" for name in self.helpers
-        )
+        return symbols(self.file, self.name, self.kind, self.helpers)
+
+
+def symbols(file: str, name: str, kind: str, helpers: Sequence[str] = ()) -> tuple[str, ...]:
+    """The symbol of a C function of ours, then those of its helpers."""
+    pairs = (helper.split(":") for helper in helpers)
+    others = (f"{library}:{LETTERS[kind]}{each}" for library, each in pairs)
+    return f"{file}:{name}:{kind}", *others
+
+
+# Routines of operands that may have any strides -> their file, and the addresses they get. Their
+# numbers depend on the strides: `routine_calls`.
+STRIDED = {
+    "product": ("product", ()),
+    "convolve": ("convolution", ()),
+    "spread": ("convolution", ()),
+    "correlate": ("convolution", ()),
+    "maxima": ("pooling", ()),
+    "back": ("pooling", ()),
+    "attend": ("attention", ()),
+    "attend_backward": ("attention", ()),
+    "triangular": ("triangles", ("blas:trsm",)),
+    "cholesky": ("triangles", ("lapack:potrf",)),
+}
 
 
 Finder = Callable[[Node], Routine | None]
@@ -71,7 +92,7 @@ def _flag(node: Node, name: str) -> int:
 
 def _lu(node: Node) -> Routine | None:
     flags = _flag(node, "pivot"), _flag(node, "check_errors")
-    return _factor("lu", node, *_matrices(node), *flags, helpers=("getrf",))
+    return _factor("lu", node, *_matrices(node), *flags, helpers=("lapack:getrf",))
 
 
 def _batch_strides(shape: Shape, batch: Shape) -> list[int]:
@@ -88,27 +109,13 @@ def _solve(node: Node) -> Routine | None:
         return None
     numbers = math.prod(batch), a.shape[-1], b.shape[-1], _flag(node, "check_errors"), len(batch)
     places = *batch, *_batch_strides(a.shape, batch), *_batch_strides(b.shape, batch)
-    return _factor("solve", node, *numbers, *places, helpers=("gesv",))
+    return _factor("solve", node, *numbers, *places, helpers=("lapack:gesv",))
 
 
 def _inverse(node: Node) -> Routine | None:
     count, n, _ = _matrices(node)
     check = _flag(node, "check_errors")
-    return _factor("solve", node, count, n, -1, check, 1, count, 1, helpers=("gesv",))
-
-
-def _cholesky(node: Node) -> Routine | None:
-    count, n, _ = _matrices(node)
-    flags = _flag(node, "upper"), _flag(node, "check_errors")
-    return _factor("cholesky", node, count, n, *flags, helpers=("potrf",))
-
-
-def _triangle(node: Node) -> Routine | None:
-    a, b = node.args[:2]
-    *batch, rows, columns = node.output.shape
-    flags = (_flag(node, name) for name in ("upper", "left", "unitriangular"))
-    places = *batch, *_batch_strides(a.shape, tuple(batch)), *_batch_strides(b.shape, tuple(batch))
-    return _factor("triangle", node, math.prod(batch), rows, columns, *flags, len(batch), *places)
+    return _factor("solve", node, count, n, -1, check, 1, count, 1, helpers=("lapack:gesv",))
 
 
 def _qr(node: Node) -> Routine | None:
@@ -117,7 +124,7 @@ def _qr(node: Node) -> Routine | None:
     sizes = {"reduced": (k, k), "complete": (m, m), "r": (0, k)}.get(argument(node, "mode"))
     if sizes is None:
         return None
-    return _factor("qr", node, count, m, n, *sizes, helpers=("geqrf", "orgqr"))
+    return _factor("qr", node, count, m, n, *sizes, helpers=("lapack:geqrf", "lapack:orgqr"))
 
 
 def _eigh(node: Node) -> Routine | None:
@@ -126,22 +133,22 @@ def _eigh(node: Node) -> Routine | None:
     if triangle not in ("L", "U"):
         return None
     flags = int(triangle == "U"), _flag(node, "compute_v")
-    return _factor("eigh", node, count, n, *flags, helpers=("syevd",))
+    return _factor("eigh", node, count, n, *flags, helpers=("lapack:syevd",))
 
 
 def _svd(node: Node) -> Routine | None:
     vectors = 1 + _flag(node, "full_matrices") if argument(node, "compute_uv") else 0
-    return _factor("svd", node, *_matrices(node), vectors, helpers=("gesdd",))
+    return _factor("svd", node, *_matrices(node), vectors, helpers=("lapack:gesdd",))
 
 
 def _ldl(node: Node) -> Routine | None:
     count, n, _ = _matrices(node)
-    return _factor("ldl", node, count, n, _flag(node, "check_errors"), helpers=("sytrf",))
+    return _factor("ldl", node, count, n, _flag(node, "check_errors"), helpers=("lapack:sytrf",))
 
 
 def _exponential(node: Node) -> Routine | None:
     count, n, _ = _matrices(node)
-    return _factor("exponential", node, count, n, helpers=("gesv",))
+    return _factor("exponential", node, count, n, helpers=("lapack:gesv",))
 
 
 def _distinct(node: Node) -> Routine | None:
@@ -513,8 +520,6 @@ _FINDERS: dict[str, Finder] = {
     "lu": _lu,
     "solve": _solve,
     "inverse": _inverse,
-    "cholesky": _cholesky,
-    "triangular": _triangle,
     "qr": _qr,
     "eigh": _eigh,
     "svd": _svd,

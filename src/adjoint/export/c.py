@@ -1,26 +1,27 @@
 """A function as standalone C: one C99 file and a header, without Python and without adjoint.
 
-The code is what `ad.compile` builds, with a plain signature: pointers to the inputs, to the
-outputs, and to work memory whose size the header tells, all given by the caller. A function with
+The code is what `ad.compile` builds, with the texts of the C kernels that it calls, and a plain
+signature: pointers to the inputs, to the outputs, and to work memory whose size the header tells,
+all given by the caller. A function with
 operators that have no native code cannot be exported.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import loading
 from adjoint.compiler.arena import ALIGNMENT, nbytes
 from adjoint.compiler.definitions import RoutineDefinition, define
 from adjoint.compiler.plan import Strided
 from adjoint.compiler.program import Code
-from adjoint.compiler.targets.c import plain
-from adjoint.compiler.targets.c.scope import ARENA, FIRST, LIBRARY, STATUS
+from adjoint.compiler.routines import STRIDED
+from adjoint.compiler.targets.c.addresses import ARENA, FIRST, LIBRARY, STATUS
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import changed
@@ -29,15 +30,6 @@ from adjoint.graph.ir import GraphError, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace
 from adjoint.ops import binding
-
-_HEAD = """#include <math.h>
-#include <stddef.h>
-#define INF_double HUGE_VAL
-#define INF_float HUGE_VALF
-#define NAN_double ((double)NAN)
-#define NAN_float NAN
-#define DATA(objects, slot) ((objects)[slot])
-"""
 
 
 def c(
@@ -53,7 +45,7 @@ def c(
     with changed(roots_from=2):
         graph = trace(function, *examples)
     program = Code(expand(graph, _without_routine), alone=True)
-    missing = {*program.stages.callbacks(), *(program.plan.routines() - plain.ROUTINES.keys())}
+    missing = {*program.stages.callbacks(), *(s for s in program.host.symbols if not _is_there(s))}
     if missing:
         raise GraphError(
             f"export.c: there is no C for {', '.join(sorted(missing))}; "
@@ -71,11 +63,24 @@ def c(
     return target, beside
 
 
+_FILES = {file for file, _ in STRIDED.values()}  # of C kernels that exported code includes
+_FOREIGN = "blas:", "lapack:"  # these kernels do without
+
+
+def _is_there(symbol: str) -> bool:
+    return symbol.startswith(_FOREIGN) or symbol.partition(":")[0] in _FILES
+
+
 def _without_routine(node: Node, is_part: bool) -> Callable[..., Any] | None:
     """The decomposition of an operator that would be computed by a routine of our own."""
     found = define(node) if node.op.row.decompose else None
     is_ours = isinstance(found, RoutineDefinition) and found.ours is not None
     return binding.decomposition(node.op.row) if is_ours else None
+
+
+def _address(symbol: str) -> str:
+    """C text of the address of a routine; 0 for one of BLAS or LAPACK."""
+    return "0" if symbol.startswith(_FOREIGN) else "(void *)" + "_".join(symbol.split(":")[1:])
 
 
 class _SourceWriter:
@@ -92,7 +97,7 @@ class _SourceWriter:
         self.work: dict[Value, int] = {}  # results that no output can hold: where they are
         self.size = -(-program.layout.size // ALIGNMENT) * ALIGNMENT
         self.given = self._given()
-        self.used = sorted(program.plan.routines())
+        self.used = program.host.symbols
 
     def _given(self) -> dict[Value, str]:
         """The output whose memory each result uses."""
@@ -110,14 +115,18 @@ class _SourceWriter:
 
     def texts(self) -> tuple[str, str]:
         signature = self._signature()
-        body = self.program.stages.source
-        body = re.sub(r"^#define (DATA|INF_|NAN_|HUGE_VAL).*\n", "", body, flags=re.M)
-        body = re.sub(r"^#pragma omp declare simd notinbranch\n", "", body, flags=re.M)
-        body = re.sub(r"^extern \w+ \w+\((?:double|float)[^)]*\);\n", "", body, flags=re.M)
-        body = re.sub(r"^void segment", "static void segment", body, flags=re.M)
-        parts = [_HEAD, *map(self._constant, self.constants), body]
-        parts += [plain.ROUTINES[r] for r in self.used]
-        return "\n".join([*parts, self._function(signature)]), self._header(signature)
+        constants = map(self._constant, self.constants)
+        parts = [self.program.stages.source, *constants, self._kernels(), self._function(signature)]
+        return "\n".join(parts), self._header(signature)
+
+    def _kernels(self) -> str:
+        """The texts of the C kernels that the program calls.
+
+        They come after its own functions, which must not be compiled with their options.
+        """
+        symbols = (s.split(":") for s in self.used if not s.startswith(_FOREIGN))
+        used = {(file, kind) for file, _, kind in symbols}
+        return loading.standalone(used) if used else ""
 
     def _signature(self) -> str:
         arguments = [f"const {C_TYPES[v.dtype.name]} *{n}" for n, v in self.inputs]
@@ -150,7 +159,7 @@ class _SourceWriter:
         lines += ["  int status = 0;", f"  p[{STATUS}] = &status;"]
         lines.append(f"  p[{ARENA}] = work;")
         if self.used:
-            table = ", ".join(f"(void *)plain_{r}" for r in self.used)
+            table = ", ".join(map(_address, self.used))
             lines.append(f"  void *library[] = {{{table}}};")
             lines.append(f"  p[{LIBRARY}] = library;")
         lines += [f"  p[{slots[v]}] = (void *){n};" for n, v in self.inputs]
