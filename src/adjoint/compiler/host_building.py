@@ -103,17 +103,18 @@ def host_program(
     """
     arrays: dict[Value, Address] = {value: Array(slot) for value, slot in slots.items()}
     scope = _Scope(layout, InArena(()), table, _tapes_of(tapes), arrays)
-    parts: list[Any] = []
+    parts: list[Callback | tuple[Statement, ...]] = []
+    run: list[Statement] = []
     for number, step in enumerate(layout.steps):
-        if isinstance(step, Callback):
-            parts.append(step)
+        if not isinstance(step, Callback):
+            run += _step(scope, number)
             continue
-        if not parts or isinstance(parts[-1], Callback):
-            parts.append([])
-        parts[-1] += _step(scope, number)
-    made = (part if isinstance(part, Callback) else tuple(part) for part in parts)
+        parts += [tuple(run), step] if run else [step]
+        run = []
+    if run:
+        parts.append(tuple(run))
     symbols = tuple(sorted(layout.plan.routines()))
-    return HostProgram(tuple(made), symbols, table.symbols, bool(tapes))
+    return HostProgram(tuple(parts), symbols, table.symbols, bool(tapes))
 
 
 def _tapes_of(slots: Mapping[Value, int]) -> dict[Value, Tape]:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels.copies import contiguous
-from adjoint.compiler import entry, routine_calls
+from adjoint.compiler import routine_calls
 from adjoint.compiler.arena import ALIGNMENT, ProgramLayout, arrange, elements, lay_out
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.host_building import SizeTable, host_program
@@ -27,8 +27,8 @@ from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.plan import Callback, Strided
 from adjoint.compiler.stages import Stages
 from adjoint.compiler.symbolic.polynomials import Opened
-from adjoint.compiler.targets.c import render, routines, tapes
-from adjoint.compiler.targets.c.addresses import ARENA, FIRST, LIBRARY, SIZES, STATUS, opening
+from adjoint.compiler.targets.c import entry, render, routines, tapes
+from adjoint.compiler.targets.c.addresses import ARENA, FIRST, LIBRARY, SIZES, STATUS
 from adjoint.compiler.targets.c.tapes import CarryTape
 from adjoint.core import threads
 from adjoint.core.collecting import uncollected
@@ -118,11 +118,11 @@ class Code:
         self.host = host_program(self.layout, self.table, self.slots, self.tapes)
         text, self.segments = render.segments(self.host, "static void" if self.alone else "void")
         self._see_what_is_direct()
-        can_enter = self.direct is not None and not self.alone
-        self.has_entry = can_enter and entry.fields_are_known()
-        if self.has_entry:
-            sizes = opening(symbols)
-            text += entry.text(self.graph.inputs, self.slots, self.end, self.segments, sizes)
+        way_in = ""
+        if self.direct is not None and not self.alone:
+            given = self.graph.inputs, self.slots, self.end
+            way_in = entry.text(*given, self.segments, symbols)
+        self.has_entry, text = bool(way_in), text + way_in
         called = functions.called_in(text)
         if self.alone:
             text = functions.standalone_prelude(called) + text

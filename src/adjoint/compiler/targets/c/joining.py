@@ -24,6 +24,11 @@ DECLARED = """#pragma omp declare reduction(most : double, float : omp_out = omp
 """
 
 
+def is_declared(total: Total) -> bool:
+    """Whether its clause needs what is in DECLARED."""
+    return _CLAUSES[total.kind][total.dtype is dtypes.int64] in ("most", "fewest")
+
+
 def clause(total: Total) -> str:
     """The OpenMP clause of an accumulator that the lanes of a vector share."""
     return f" reduction({_CLAUSES[total.kind][total.dtype is dtypes.int64]}:{total.name})"

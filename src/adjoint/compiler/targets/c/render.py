@@ -27,7 +27,7 @@ from adjoint.compiler.host import (
     Statement,
     SumOfParts,
 )
-from adjoint.compiler.loop_programs import LoopProgram, Total
+from adjoint.compiler.loop_programs import ForLoop, LoopProgram, Total
 from adjoint.compiler.plan import Callback
 from adjoint.compiler.targets.c import regions, routines
 from adjoint.compiler.targets.c.addresses import (
@@ -41,7 +41,7 @@ from adjoint.compiler.targets.c.addresses import (
     pointer,
     size_names,
 )
-from adjoint.compiler.targets.c.joining import DECLARED, taken
+from adjoint.compiler.targets.c.joining import DECLARED, is_declared, taken
 from adjoint.compiler.targets.c.printer import printed
 from adjoint.compiler.targets.c.tapes import TAPE_DECLARED
 from adjoint.compiler.targets.c.threads import (
@@ -71,11 +71,14 @@ class Renderer:
         self.totals: dict[str, str] = {}  # the same for functions that join accumulators
         self.shared: dict[str, str] = {}  # the same for functions that share rows among threads
         self.outlined: set[str] = set()  # texts of functions that must not be inlined
+        self.declares = False  # whether vectors choose the largest or the smallest number
         self.parts: list[str] = []  # functions for parts of a long segment
 
     def function(self, program: LoopProgram) -> str:
         """The name of the C function of a loop program; equal texts share one function."""
         text = printed(program, "NAME", self.sizes)
+        loops = (s for s in program.statements() if isinstance(s, ForLoop) and s.vector)
+        self.declares |= any(is_declared(total) for loop in loops for total in loop.totals)
         if program.rereads:  # inlined, gcc 12 forgets that nobody writes the memory it reads
             self.outlined.add(text)
         return self.functions.setdefault(text, program.name)
@@ -113,7 +116,8 @@ class Renderer:
                 return copied(statement)
             case JoinRows():
                 return routines.joined(statement)
-        return regions.PRINTERS[type(statement)](statement, self._steps)
+            case _:
+                return regions.PRINTERS[type(statement)](statement, self._steps)
 
     # -- nests ------------------------------------------------------------------------------------
 
@@ -302,7 +306,7 @@ def segments(host: HostProgram, kind: str = "void") -> tuple[str, list[Any]]:
     names_of = {text: f"APART {n}" if text in outlined else n for text, n in functions.items()}
     programs = [text.replace("NAME", name, 1) for text, name in names_of.items()]
     body = "\n".join([*programs, *renderer.parts, *texts])
-    needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
+    needed = DECLARED if renderer.declares else ""
     needed += TAPE_DECLARED if host.tapes else ""
     needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
     return routines.declarations(host.symbols) + "\n" + needed + body, names
