@@ -354,24 +354,13 @@ def _bytes(array: Any) -> Bytes:
 
 def _loops(program: host.HostProgram) -> dict[int, Any]:
     """Each loop program of a host program as a function, compiled by itself."""
-    sizes = size_names(program.sizes)
-    found = {id(p): p for part in program.parts for p in _programs(part)}
+    sizes = size_names(program.symbols)
+    found = {id(p): p for p in program.loop_programs()}
     texts = [printed(p, f"loop{k}", sizes) for k, p in enumerate(found.values())]
     names = ", ".join(f"(void *)loop{k}" for k in range(len(texts)))
     text = "\n".join([DECLARED, *texts, f"void *const loops[] = {{{names or 0}}};"])
     text += "\nvoid *loop(long k) { return loops[k]; }\n"
-    get = build.load(
-        functions.prelude(functions.called_in(text), build.data_offset()) + text, "loop"
-    )
+    called = sorted({name for p in found.values() for name in p.calls})
+    get = build.load(functions.prelude(called, build.data_offset()) + text, "loop")
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.c_long]
     return {name: ctypes.CFUNCTYPE(None)(get(k)) for k, name in enumerate(found)}
-
-
-def _programs(statements: Any) -> Iterator[LoopProgram]:
-    for statement in statements if isinstance(statements, tuple) else ():
-        if isinstance(statement, host.Launch):
-            yield from (run.program for run in statement.runs)
-        elif isinstance(statement, host.Blocks):
-            yield from (s.program for s in statement.steps if isinstance(s, host.Run))
-        for inner in host.inside(statement):
-            yield from _programs(inner)

@@ -18,13 +18,13 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.program import POOLED, Program
+from adjoint.compiler.program import Program
 from adjoint.compiler.targets.c import routines
 from adjoint.toolchain import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
-LARGE = POOLED // 4 + 3  # float32 elements of a result whose memory is asked for in Python
+LARGE = Program.pooled_from // 4 + 3  # floats of a result whose memory is asked for in Python
 
 
 @pytest.fixture
@@ -379,7 +379,7 @@ def test_a_program_keeps_the_addresses_that_it_reads() -> None:
     compiled, x = ad.compile(ad.linalg.solve), ad.eye(3, dtype=ad.float64)
     compiled(x, x)
     ((program, _),) = compiled.programs.values()
-    addresses = weakref.ref(routines.addresses(program.code.host.symbols))
+    addresses = weakref.ref(routines.addresses(program.code.host.routines))
     routines.addresses.cache_clear()
     gc.collect()
     assert addresses() is not None

@@ -11,6 +11,7 @@ An `Address` is where memory begins. Variables of a host program are counters of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from adjoint.compiler.loop_programs import LoopProgram, Total
@@ -379,13 +380,29 @@ class HostProgram:
     """Segments of native steps, with callbacks between them."""
 
     parts: tuple[tuple[Statement, ...] | Callback, ...]
-    symbols: tuple[str, ...]  # the functions that it calls by their address, in order
-    sizes: int = 0  # the number of symbolic sizes
+    routines: tuple[str, ...]  # the symbols of the functions that it calls by address, in order
+    symbols: int = 0  # symbolic sizes
     tapes: bool = False  # whether it has tapes
 
+    def loop_programs(self) -> Iterator[LoopProgram]:
+        """The loop programs that it runs, some more than once."""
+        for part in self.parts:
+            if not isinstance(part, Callback):
+                yield from _loop_programs(part)
 
-def inside(statement: Any) -> tuple[tuple[Statement, ...], ...]:
-    """The lists of statements in a statement."""
+
+def _loop_programs(statements: tuple[Statement, ...]) -> Iterator[LoopProgram]:
+    for statement in statements:
+        if isinstance(statement, Launch):
+            yield from (run.program for run in statement.runs)
+        elif isinstance(statement, Blocks):
+            yield from (s.program for s in statement.steps if isinstance(s, Run))
+        for body in inside(statement):
+            yield from _loop_programs(body)
+
+
+def inside(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The statements in a statement."""
     if isinstance(statement, (Loop, Enclosed, Pop)):
         return (statement.body,)
     if isinstance(statement, WhileLoop):

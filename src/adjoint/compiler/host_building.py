@@ -113,8 +113,8 @@ def host_program(
         run = []
     if run:
         parts.append(tuple(run))
-    symbols = tuple(sorted(layout.plan.routines()))
-    return HostProgram(tuple(parts), symbols, table.symbols, bool(tapes))
+    called = tuple(sorted(layout.plan.routines()))
+    return HostProgram(tuple(parts), called, table.symbols, bool(tapes))
 
 
 def _tapes_of(slots: Mapping[Value, int]) -> dict[Value, Tape]:

@@ -16,7 +16,7 @@ from typing import Any
 from adjoint.c_kernels import attention, convolution, loading, pooling, product
 from adjoint.checks import convolution as checks
 from adjoint.checks import pooling as windows
-from adjoint.compiler.definitions import pooled_dimensions
+from adjoint.compiler.definitions import Routine
 from adjoint.compiler.host import (
     AfterFirst,
     CallRoutine,
@@ -29,7 +29,7 @@ from adjoint.compiler.host import (
     Symbol,
 )
 from adjoint.compiler.plan import RoutineCall, Strided
-from adjoint.compiler.routines import Routine
+from adjoint.compiler.routines import pooled_dimensions
 from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import NotOpen, share
 from adjoint.graph.facts import argument

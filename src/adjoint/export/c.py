@@ -16,20 +16,28 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
-from adjoint.compiler.arena import ALIGNMENT, nbytes
+from adjoint.c_kernels.copies import contiguous
+from adjoint.compiler import pipeline
+from adjoint.compiler.arena import nbytes
 from adjoint.compiler.definitions import RoutineDefinition, define
-from adjoint.compiler.plan import Strided
-from adjoint.compiler.program import Code
+from adjoint.compiler.lower import Choices
+from adjoint.compiler.pipeline import Unplanned
+from adjoint.compiler.plan import Callback, Strided
 from adjoint.compiler.routines import STRIDED
+from adjoint.compiler.targets.c import writing
 from adjoint.compiler.targets.c.addresses import ARENA, FIRST, LIBRARY, STATUS
+from adjoint.compiler.targets.c.target import CPU
+from adjoint.compiler.targets.c.writing import CText
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import changed
 from adjoint.expressions.c_numbers import literal
-from adjoint.graph.ir import GraphError, Node, Value
+from adjoint.graph.ir import Graph, GraphError, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace
 from adjoint.ops import binding
+
+_ALIGNMENT = CPU.threads.alignment
 
 
 def c(
@@ -44,8 +52,9 @@ def c(
         raise ArgumentError(f"export.c: path must end in .c, got {str(target)!r}")
     with changed(roots_from=2):
         graph = trace(function, *examples)
-    program = Code(expand(graph, _without_routine), alone=True)
-    missing = {*program.stages.callbacks(), *(s for s in program.host.symbols if not _is_there(s))}
+    program = _printed(expand(graph, _without_routine))
+    missing = {s.node.name for s in program.segments if isinstance(s, Callback)}
+    missing |= {symbol for symbol in program.host.routines if not _is_there(symbol)}
     if missing:
         raise GraphError(
             f"export.c: there is no C for {', '.join(sorted(missing))}; "
@@ -67,13 +76,21 @@ _FILES = {file for file, _ in STRIDED.values()}  # of C kernels that exported co
 _FOREIGN = "blas:", "lapack:"  # these kernels do without
 
 
+def _printed(graph: Graph) -> CText:
+    """The program of a graph; a call cannot fall back on eager operators."""
+    stages = pipeline.STAGES[: pipeline.STAGES.index(pipeline.write)]
+    given = Unplanned(graph, Choices(CPU, alone=True))
+    found = pipeline.run(given, stages, lambda stage, seconds: None)
+    return writing.standalone(found[stages[-1].__name__])
+
+
 def _is_there(symbol: str) -> bool:
     return symbol.startswith(_FOREIGN) or symbol.partition(":")[0] in _FILES
 
 
 def _without_routine(node: Node, is_part: bool) -> Callable[..., Any] | None:
     """The decomposition of an operator that would be computed by a routine of our own."""
-    found = define(node) if node.op.row.decompose else None
+    found = define(node, CPU) if node.op.row.decompose else None
     is_ours = isinstance(found, RoutineDefinition) and found.ours is not None
     return binding.decomposition(node.op.row) if is_ours else None
 
@@ -86,37 +103,38 @@ def _address(symbol: str) -> str:
 class _SourceWriter:
     """Writes the source and the header of one program."""
 
-    def __init__(self, program: Code, name: str) -> None:
-        self.program, self.name = program, name
-        graph = program.graph
+    def __init__(self, program: CText, name: str) -> None:
+        self.program, self.plan, self.name = program, program.layout.plan, name
+        self.made, graph = self.plan.roots.made, self.plan.graph
+        self.kept = {v: contiguous(t.array) for v, t in self.plan.roots.constants.items()}
         self.inputs = [(f"in_{identifier(v.name)}", v) for v in graph.inputs]
         self.outputs = [(f"out{i}", o) for i, o in enumerate(graph.outputs) if isinstance(o, Value)]
         if len(self.outputs) != len(graph.outputs):
             raise GraphError("export.c: an output is a Python number; leave it out")
-        self.constants = [(f"constant{i}", v) for i, v in enumerate(program.kept)]
+        self.constants = [(f"constant{i}", v) for i, v in enumerate(self.kept)]
         self.work: dict[Value, int] = {}  # results that no output can hold: where they are
-        self.size = -(-program.layout.size // ALIGNMENT) * ALIGNMENT
+        self.size = -(-program.layout.size // _ALIGNMENT) * _ALIGNMENT
         self.given = self._given()
-        self.used = program.host.symbols
+        self.used = program.host.routines
 
     def _given(self) -> dict[Value, str]:
         """The output whose memory each result uses."""
         found: dict[Value, str] = {}
-        for (name, output), operand in zip(self.outputs, self.program.plan.outputs, strict=True):
-            if not isinstance(operand, Strided) or operand.value not in self.program.made:
+        for (name, output), operand in zip(self.outputs, self.plan.outputs, strict=True):
+            if not isinstance(operand, Strided) or operand.value not in self.made:
                 continue
             if not operand.offset and math.prod(output.shape) == math.prod(operand.value.shape):
                 found.setdefault(operand.value, name)
-        for value in self.program.made:
+        for value in self.made:
             if value not in found:
                 self.work[value] = self.size
-                self.size += nbytes(value)
+                self.size += nbytes(value, _ALIGNMENT)
         return found
 
     def texts(self) -> tuple[str, str]:
         signature = self._signature()
         constants = map(self._constant, self.constants)
-        parts = [self.program.stages.source, *constants, self._kernels(), self._function(signature)]
+        parts = [self.program.source, *constants, self._kernels(), self._function(signature)]
         return "\n".join(parts), self._header(signature)
 
     def _kernels(self) -> str:
@@ -144,13 +162,13 @@ class _SourceWriter:
                 " * Returns 0; 1 if an index was out of range or a matrix had no factor. */",
             ]
         )
-        size = f"#define {self.name.upper()}_WORK {max(self.size, ALIGNMENT)}"
+        size = f"#define {self.name.upper()}_WORK {max(self.size, _ALIGNMENT)}"
         return f"#ifndef {guard}\n#define {guard}\n{comment}\n{size}\n{signature};\n#endif\n"
 
     def _constant(self, constant: tuple[str, Value]) -> str:
         name, value = constant
         c_type = C_TYPES[value.dtype.name]
-        numbers = ", ".join(literal(n, c_type) for n in np.ravel(self.program.kept[value]).tolist())
+        numbers = ", ".join(literal(n, c_type) for n in np.ravel(self.kept[value]).tolist())
         return f"static {c_type} {name}[] = {{{numbers or '0'}}};"
 
     def _function(self, signature: str) -> str:
@@ -167,7 +185,7 @@ class _SourceWriter:
         lines += [f"  p[{slots[v]}] = {n};" for v, n in self.given.items()]
         lines += [f"  p[{slots[v]}] = (char *)work + {at};" for v, at in self.work.items()]
         lines += [f"  {segment}(p);" for segment in self.program.segments]
-        for (name, value), operand in zip(self.outputs, self.program.plan.outputs, strict=True):
+        for (name, value), operand in zip(self.outputs, self.plan.outputs, strict=True):
             if not isinstance(operand, Strided) or self.given.get(operand.value) != name:
                 lines.append(f"  {self._copy_out(name, value, operand)}")
         return "\n".join([*lines, "  return status;", "}", ""])

@@ -11,9 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from adjoint.compiler import shaping
 from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.arena import THREADS
 from adjoint.compiler.host import (
     Blocks,
     CallRoutine,
@@ -27,8 +25,9 @@ from adjoint.compiler.host import (
     Statement,
     SumOfParts,
 )
-from adjoint.compiler.loop_programs import ForLoop, LoopProgram, Total
+from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.plan import Callback
+from adjoint.compiler.target import Target, Threads
 from adjoint.compiler.targets.c import regions, routines
 from adjoint.compiler.targets.c.addresses import (
     ARENA,
@@ -41,7 +40,7 @@ from adjoint.compiler.targets.c.addresses import (
     pointer,
     size_names,
 )
-from adjoint.compiler.targets.c.joining import DECLARED, is_declared, taken
+from adjoint.compiler.targets.c.joining import declarations, taken
 from adjoint.compiler.targets.c.printer import printed
 from adjoint.compiler.targets.c.tapes import TAPE_DECLARED
 from adjoint.compiler.targets.c.threads import (
@@ -55,30 +54,21 @@ from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.expressions import c_text
 
-# Compile time grows faster than the length of a function.
-_FEW = 8  # most loop programs that may be inlined into the function that calls them
-_MOST_LINES = 250  # most lines of a function that runs steps
-PARALLEL = 1 << 21  # additions from which threads pay: to wake them takes about 25 µs
-AWAKE = 1 << 18  # the same if a larger step of the program has woken them
-
 
 class Renderer:
     """Writes the functions of one program. Functions with the same text are written once."""
 
-    def __init__(self, symbols: int) -> None:
-        self.symbols, self.sizes = symbols, size_names(symbols)
+    def __init__(self, symbols: int, target: Target) -> None:
+        self.symbols, self.sizes, self.target = symbols, size_names(symbols), target
         self.functions: dict[str, str] = {}  # text without the name -> name
         self.totals: dict[str, str] = {}  # the same for functions that join accumulators
         self.shared: dict[str, str] = {}  # the same for functions that share rows among threads
         self.outlined: set[str] = set()  # texts of functions that must not be inlined
-        self.declares = False  # whether vectors choose the largest or the smallest number
         self.parts: list[str] = []  # functions for parts of a long segment
 
     def function(self, program: LoopProgram) -> str:
         """The name of the C function of a loop program; equal texts share one function."""
         text = printed(program, "NAME", self.sizes)
-        loops = (s for s in program.statements() if isinstance(s, ForLoop) and s.vector)
-        self.declares |= any(is_declared(total) for loop in loops for total in loop.totals)
         if program.rereads:  # inlined, gcc 12 forgets that nobody writes the memory it reads
             self.outlined.add(text)
         return self.functions.setdefault(text, program.name)
@@ -88,7 +78,7 @@ class Renderer:
         begin = f"{{\n{_OPENING}{opening(self.symbols)}"
         parts, lines = [""], 0
         for text in map(self._statement, statements):
-            if lines > _MOST_LINES:
+            if lines > self.target.limits.lines:
                 parts, lines = [*parts, ""], 0
             parts[-1] += text
             lines += text.count("\n")
@@ -134,21 +124,22 @@ class Renderer:
         made = run.program
         name = self.function(made)
         lines = []
-        enough = AWAKE if is_open(largest) or largest >= PARALLEL else PARALLEL
+        most, limits = self.target.threads, self.target.limits
+        enough = most.awake if is_open(largest) or largest >= most.work else most.work
         parallel = made.divisible and (is_open(made.work) or made.work >= enough)
-        threads = THREADS if parallel else 1
+        threads = most.most if parallel else 1
         if run.scratch is not None:
             lines.append(f"double *const scratch = (double *){address(run.scratch)};")
         if is_open(made.partial):  # each thread's accumulators come first in its scratch memory
             lines.append("double *const partial = scratch;")
         elif made.partial:
-            kept = "static _Thread_local " if threads * made.partial > _STACK else ""
+            kept = "static _Thread_local " if threads * made.partial > limits.stack else ""
             lines.append(f"{kept}double room[{threads * made.partial}];")
             lines.append("double *const partial = room;")  # the caller's, shared by all threads
         rows, stride = str(made.rows), str(_stride(made))
         own = own_arguments(made, "partial", own_memory(made))
         if parallel:
-            little = _is_little(made, largest) if is_open(made.work) else "0"
+            little = _is_little(made, largest, most) if is_open(made.work) else "0"
             given = [little, rows, *own, stride, str(made.scratch), "&threads"]
             lines.append("int threads;")  # how many threads ran, which may be fewer than asked for
             lines.append(self._call(self._sharing(made, name), run, given))
@@ -206,8 +197,9 @@ class Renderer:
             given = ["low", "high", *own_arguments(made, f"one{place}", own_memory(made))]
             each.append(self._call(self.function(made), step, given))
             each += _merged(made, f"all{place}", f"one{place}")
+        awake = self.target.threads.awake
         lines += [
-            f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {AWAKE})",
+            f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {awake})",
             "{ const long thread = THREAD, count = COUNT;",
             "  if (thread == 0) threads = count;",
             f"  char *const own = room + thread * {sweep.each}L; (void)own;",
@@ -226,18 +218,18 @@ class Renderer:
                 lines.append(f"{{ double *const partial = (double *)(room + {step.accumulators});")
                 lines += [*self._totals(step, "threads", str(sweep.each // 8)), "}"]
         for part in sweep.sums:
-            lines += _sum_of_parts(sweep, part)
+            lines += _sum_of_parts(sweep, part, awake)
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
 
-def _sum_of_parts(sweep: Blocks, given: SumOfParts) -> list[str]:
+def _sum_of_parts(sweep: Blocks, given: SumOfParts, awake: int) -> list[str]:
     """C text of a product over all rows: the sum of the parts of the threads that had rows."""
     c_type = C_TYPES[given.target.dtype.name]
     part = f"(({c_type} *)(room + t * {sweep.each}L + {given.offset}))"
     count = math.prod(given.target.view.shape)
     return [
         f"{{ {c_type} *const to = {first(given.target)};",
-        f"#pragma omp parallel for num_threads(threads) if (threads * {count} >= {AWAKE})",
+        f"#pragma omp parallel for num_threads(threads) if (threads * {count} >= {awake})",
         f"for (long k = 0; k < {count}; k++) {{",
         f"  const long step = ({sweep.rows} + threads - 1) / threads;",
         f"  {c_type} total = 0;",
@@ -271,10 +263,11 @@ def _accumulators(made: LoopProgram, pointer: str) -> Iterator[tuple[Total, int,
         offset += count
 
 
-def _is_little(made: LoopProgram, largest: Any) -> str:
+def _is_little(made: LoopProgram, largest: Any, threads: Threads) -> str:
     """C condition under which one thread runs all rows; symbolic sizes leave it to the call."""
-    many = f" || {made.partial} > {shaping.MOST_PARTIAL}" if is_open(made.partial) else ""
-    return f"{made.work} < ({largest} < {PARALLEL} ? {PARALLEL} : {AWAKE}){many}"
+    many = f" || {made.partial} > {threads.partial}" if is_open(made.partial) else ""
+    enough = f"({largest} < {threads.work} ? {threads.work} : {threads.awake})"
+    return f"{made.work} < {enough}{many}"
 
 
 def _stride(made: LoopProgram) -> int:
@@ -282,15 +275,12 @@ def _stride(made: LoopProgram) -> int:
     return made.scratch if is_open(made.partial) else made.partial
 
 
-_STACK = 1 << 14  # accumulators that fit on the stack
-
-
-def segments(host: HostProgram, kind: str = "void") -> tuple[str, list[Any]]:
+def segments(host: HostProgram, target: Target, kind: str = "void") -> tuple[str, list[Any]]:
     """(text, names): runs of native steps as C functions of a kind ("static void").
 
     `names` has the functions in order, with each `Callback` between them.
     """
-    renderer = Renderer(host.sizes)
+    renderer = Renderer(host.symbols, target)
     names: list[Any] = []
     texts: list[str] = []
     for part in host.parts:
@@ -302,14 +292,16 @@ def segments(host: HostProgram, kind: str = "void") -> tuple[str, list[Any]]:
     if not texts:
         return "", names
     functions = renderer.totals | renderer.functions | renderer.shared
-    outlined = {*functions} if len(renderer.functions) > _FEW else renderer.outlined
+    outlined = (
+        {*functions} if len(renderer.functions) > target.limits.inlined else renderer.outlined
+    )
     names_of = {text: f"APART {n}" if text in outlined else n for text, n in functions.items()}
     programs = [text.replace("NAME", name, 1) for text, name in names_of.items()]
     body = "\n".join([*programs, *renderer.parts, *texts])
-    needed = DECLARED if renderer.declares else ""
+    needed = declarations(host.loop_programs())
     needed += TAPE_DECLARED if host.tapes else ""
     needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
-    return routines.declarations(host.symbols) + "\n" + needed + body, names
+    return routines.declarations(host.routines) + "\n" + needed + body, names
 
 
 _OPENING = f"""  char *arena = DATA(p, {ARENA});
