@@ -384,21 +384,28 @@ class HostProgram:
     symbols: int = 0  # symbolic sizes
     tapes: bool = False  # whether it has tapes
 
-    def loop_programs(self) -> Iterator[LoopProgram]:
-        """The loop programs that it runs, some more than once."""
+    def statements(self) -> Iterator[Statement | Run]:
+        """All statements, those in loops and branches and the steps of sweeps too."""
         for part in self.parts:
             if not isinstance(part, Callback):
-                yield from _loop_programs(part)
+                yield from _walk(part)
+
+    def loop_programs(self) -> Iterator[LoopProgram]:
+        """The loop programs that it runs, some more than once."""
+        for statement in self.statements():
+            if isinstance(statement, Launch):
+                yield from (run.program for run in statement.runs)
+            elif isinstance(statement, Run):
+                yield statement.program
 
 
-def _loop_programs(statements: tuple[Statement, ...]) -> Iterator[LoopProgram]:
+def _walk(statements: tuple[Statement, ...]) -> Iterator[Statement | Run]:
     for statement in statements:
-        if isinstance(statement, Launch):
-            yield from (run.program for run in statement.runs)
-        elif isinstance(statement, Blocks):
-            yield from (s.program for s in statement.steps if isinstance(s, Run))
+        yield statement
+        if isinstance(statement, Blocks):
+            yield from statement.steps
         for body in inside(statement):
-            yield from _loop_programs(body)
+            yield from _walk(body)
 
 
 def inside(statement: Statement) -> tuple[tuple[Statement, ...], ...]:

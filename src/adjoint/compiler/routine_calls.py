@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from adjoint.c_kernels import attention, convolution, loading, pooling, product
@@ -141,9 +140,9 @@ def _product(found: _RoutineArguments) -> list[Statement]:
         a.strides[lead:], b.strides[lead:], steps[lead:],
     )  # fmt: skip
     *onto, left, right = found.operands
-    target = _viewed(found.results[0], out, steps)
-    summand = _viewed(onto[0], out, steps) if onto else None
-    arguments = replace(left, view=a), replace(right, view=b), summand, target
+    target = _as_matrix(found.results[0], out, steps)
+    summand = _as_matrix(onto[0], out, steps) if onto else None
+    arguments = HostOperand(left.address, a), HostOperand(right.address, b), summand, target
     return [found.made(fields, *arguments, batch=out[:lead])]
 
 
@@ -156,7 +155,7 @@ def rows_of_product(
     transposed operands is computed.
     """
     found = _RoutineArguments(call, (a, b), (out,), (True,))
-    left, target = replace(a, row=a.view.strides[-2]), replace(out, row=out.view.strides[-2])
+    left, target = _along(a, -2), _along(out, -2)
     (inner, columns), batch = b.view.shape[-2:], out.view.shape[:-2]
     strides = [o.view.strides for o in (a, b, out)]
     if out.view.strides[-2] != 1:
@@ -177,8 +176,12 @@ def sum_of_products(
     out = (*a.view.shape[:-1], b.view.shape[-1])
     sizes = (out[-2], out[-1], RowsOfBlock())
     fields = product.numbers(sizes, out[:-2], a.view.strides, b.view.strides, row_major(out))
-    left, right = replace(a, row=a.view.strides[-1]), replace(b, row=b.view.strides[-2])
-    return found.made(fields, left, right, AfterFirst(target), target)
+    return found.made(fields, _along(a, -1), _along(b, -2), AfterFirst(target), target)
+
+
+def _along(operand: HostOperand, dim: int) -> HostOperand:
+    """An operand that advances along its dimension `dim` from block to block."""
+    return HostOperand(operand.address, operand.view, operand.view.strides[dim])
 
 
 # -- convolutions and pooling ---------------------------------------------------------------------
@@ -294,7 +297,7 @@ def _triangle(found: _RoutineArguments) -> list[Statement]:
     a, b = (_broadcast_to(o.view, tuple(batch)) for o in found.operands)
     flags = (int(bool(argument(node, name))) for name in ("upper", "left", "unitriangular"))
     fields = rows, columns, *flags, *a.strides[-2:], *b.strides[-2:]
-    given = replace(found.operands[0], view=a), replace(found.operands[1], view=b)
+    given = [HostOperand(o.address, view) for o, view in zip(found.operands, (a, b), strict=True)]
     return [found.made(fields, *given, target, *found.helpers, batch=tuple(batch))]
 
 
@@ -322,8 +325,9 @@ _WRITERS: dict[str, Callable[[_RoutineArguments], list[Statement]]] = {
 }
 
 
-def _viewed(operand: HostOperand, shape: Shape, strides: Shape) -> HostOperand:
-    return replace(operand, view=replace(operand.view, shape=shape, strides=strides))
+def _as_matrix(operand: HostOperand, shape: Shape, strides: Shape) -> HostOperand:
+    view = operand.view
+    return HostOperand(operand.address, Strided(view.value, view.offset, shape, strides))
 
 
 def whole(value: Value) -> Strided:

@@ -47,6 +47,8 @@ def opening(symbols: int) -> str:
 
 def number(size: Any) -> str:
     """C text of a whole number."""
+    if type(size) is int:
+        return str(size)
     if isinstance(size, Offset):
         return f"z[{size.index}]"
     if isinstance(size, RowsOfBlock):

@@ -301,7 +301,7 @@ def segments(host: HostProgram, target: Target, kind: str = "void") -> tuple[str
     needed = declarations(host.loop_programs())
     needed += TAPE_DECLARED if host.tapes else ""
     needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
-    return routines.declarations(host.routines) + "\n" + needed + body, names
+    return routines.declarations(host) + "\n" + needed + body, names
 
 
 _OPENING = f"""  char *arena = DATA(p, {ARENA});

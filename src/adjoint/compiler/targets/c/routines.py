@@ -14,6 +14,7 @@ from adjoint.compiler.host import (
     AfterFirst,
     CallRoutine,
     HostOperand,
+    HostProgram,
     JoinRows,
     PackedArguments,
     Symbol,
@@ -51,10 +52,13 @@ def _of_scipy(library: str, name: str) -> int | None:
     return pointer(capsule, signature(capsule))
 
 
-def declarations(used: Sequence[str]) -> str:
-    """Macros for the addresses of the routines that a source uses."""
-    names = enumerate(map(identifier, used))
-    return "\n".join([f"#define {name} library[{number}]" for number, name in names])
+def declarations(host: HostProgram) -> str:
+    """Macros for the addresses of the routines that a program uses, and the types of its calls."""
+    counts = sorted({len(s.arguments) for s in host.statements() if isinstance(s, CallRoutine)})
+    kinds = [", ".join(["const long *", *["const void *"] * count]) for count in counts]
+    types = [f"typedef int (*of_{n})({kind});" for n, kind in zip(counts, kinds, strict=True)]
+    names = enumerate(map(identifier, host.routines))
+    return "\n".join([*types, *(f"#define {name} library[{k}]" for k, name in names)])
 
 
 def identifier(symbol: str) -> str:
@@ -72,13 +76,11 @@ def called(call: CallRoutine) -> str:
             packed.append(_packed(each, f"packed{len(packed)}"))
         else:
             given.append(_argument(each, where))
-    kinds = ", ".join(["const long *", *["const void *"] * len(given)])
     lines = [
         *loops,
         _sizes(call.numbers),
         *packed,
-        f"typedef int (*routine)({kinds});",
-        f"if (((routine){identifier(call.symbol.name)})({', '.join(['sizes', *given])})) "
+        f"if (((of_{len(given)}){identifier(call.symbol.name)})({', '.join(['sizes', *given])})) "
         "*status = 1;",
         *["}"] * len(loops),
     ]
