@@ -18,7 +18,7 @@ from adjoint.compiler import host
 from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.program import Program
 from adjoint.compiler.targets.c import routines
-from adjoint.compiler.targets.c.addresses import size_names
+from adjoint.compiler.targets.c.addresses import FIRST, size_names
 from adjoint.compiler.targets.c.joining import DECLARED
 from adjoint.compiler.targets.c.printer import printed
 from adjoint.core.symbolic_sizes import at, is_open
@@ -54,7 +54,7 @@ class Interpreter:
         self.numbers = code.table.values(program.sizes)
         self.arena = _aligned(code.arena.size)
         self.arrays: dict[int, Bytes] = {}
-        self.tapes = {slot: TapeMemory() for slot in code.tapes.values()}
+        self.tapes = {slot - FIRST: TapeMemory() for slot in code.tapes.values()}
         self.counters: dict[str, int] = {}
         self.held: dict[str, Place] = {}
         self.own: Place = self.arena, 0  # the memory of the thread of a sweep
@@ -66,17 +66,17 @@ class Interpreter:
         """The program's results for some arrays."""
         code = self.program.code
         for slot, array in zip(self.program.inputs, inputs, strict=True):
-            self.arrays[slot] = _bytes(array)
+            self.arrays[slot - FIRST] = _bytes(array)
         for value, array in self.program.kept.items():
-            self.arrays[code.slots[value]] = _bytes(array)
+            self.arrays[code.slots[value] - FIRST] = _bytes(array)
         for slot, _, _, size in self.program.results:
-            self.arrays[slot] = _aligned(size)
+            self.arrays[slot - FIRST] = _aligned(size)
         for part in self.host.parts:
             assert isinstance(part, tuple), "no program of these tests calls back"
             self.steps(part)
         assert not self.failed
         made = [
-            self.arrays[slot][:size].view(dtype).reshape(shape)
+            self.arrays[slot - FIRST][:size].view(dtype).reshape(shape)
             for slot, shape, dtype, size in self.program.results
         ]
         assert self.program.direct is not None, "each output is a result of its own"
@@ -94,7 +94,7 @@ class Interpreter:
         if isinstance(size, host.RowsOfBlock):
             return self.block[1] - self.block[0]
         if isinstance(size, host.TapeLength):
-            return self.tapes[size.tape.slot].count
+            return self.tapes[size.tape.number].count
         if isinstance(size, host.TurnCounter):
             return self.counters[size.name]
         return int(at(size, self.sizes))
@@ -105,11 +105,11 @@ class Interpreter:
     def place(self, address: host.Address) -> Place:
         match address:
             case host.Array():
-                return self.arrays[address.slot], 0
+                return self.arrays[address.number], 0
             case host.InArena():
                 return self.arena, sum(map(self.number, address.offsets))
             case host.Tape():
-                return self.tapes[address.slot].data, 0
+                return self.tapes[address.number].data, 0
             case host.Held():
                 return self.held[address.name]
             case host.RowOf():
@@ -249,7 +249,8 @@ class Interpreter:
                 reals = np.array([at(real, self.sizes) for real in given.reals], np.float64)
                 kept.append(np.concatenate([np.array(found, np.int64).view(np.float64), reals]))
                 return kept[-1].ctypes.data
-        return self.pointer(given, where)
+            case _:
+                return self.pointer(given, where)
 
     def _CopyArray(self, copy: host.CopyArray) -> None:
         target = self.elements(copy.target)
@@ -298,18 +299,18 @@ class Interpreter:
     # -- tapes -------------------------------------------------------------------------------------
 
     def _Grow(self, grow: host.Grow) -> None:
-        tape = self.tapes[grow.tape.slot]
+        tape = self.tapes[grow.tape.number]
         tape.count = self.number(grow.length)
         tape.grow(tape.count * self.number(grow.tape.row))
 
     def _Open(self, opened: host.Open) -> None:
         for each in opened.tapes:
-            self.tapes[each.slot].every = KEPT if opened.thins else 1
+            self.tapes[each.number].every = KEPT if opened.thins else 1
 
     def _Push(self, push: host.Push) -> None:
         turn = self.number(push.turn)
         for each, held in zip(push.tapes, push.carry, strict=True):
-            tape, row = self.tapes[each.slot], self.number(each.row)
+            tape, row = self.tapes[each.number], self.number(each.row)
             slot, dropped = divmod(turn, tape.every)
             if not dropped:
                 memory, start = self.held[held.name]
@@ -318,14 +319,14 @@ class Interpreter:
 
     def _Close(self, closed: host.Close) -> None:
         for each in closed.tapes:
-            self.tapes[each.slot].count = self.number(closed.turns)
+            self.tapes[each.number].count = self.number(closed.turns)
 
     def _Rewind(self, rewind: host.Rewind) -> None:
         pass  # nothing is recomputed into the tapes here
 
     def _Pop(self, pop: host.Pop) -> None:
         turn = self.number(pop.turn)
-        tapes = [(self.tapes[t.slot], self.number(t.row)) for t in pop.tapes]
+        tapes = [(self.tapes[t.number], self.number(t.row)) for t in pop.tapes]
         slot = turn // tapes[0][0].every
         for held, (tape, row) in zip(pop.carry, tapes, strict=True):
             self.held[held.name] = tape.data, slot * row

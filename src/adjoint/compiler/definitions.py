@@ -280,9 +280,8 @@ class RoutineDefinition(Definition):
 
 def define(node: Node, target: Target) -> Definition | None:
     """How a program computes the results of a node; None if it cannot."""
-    if isinstance(node.op, (Constant, Region)):
-        return None
-    if not all(map(target.has, (*node.inputs(), *node.outputs))):
+    names = {v.dtype.name for v in (*node.inputs(), *node.outputs)}
+    if isinstance(node.op, (Constant, Region)) or not names <= target.types.keys():
         return None
     pieces = partial(_pieces, most=target.limits.pieces)
     for rule in (_fill, _count, _pointwise, _reduction, _prefix, _view, pieces, _gather, _put):

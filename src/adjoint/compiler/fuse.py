@@ -348,17 +348,14 @@ class _Planner:
         known = self.spaces.get(size, {})
         wanted = known if combines is None else [k for k in (None, combines) if k in known]
         lists = [known[k][bisect_left(known[k], first) :] for k in wanted]
+        limits = self.limits
         for position in heapq.merge(*lists):
             loop = self.steps[position]
             assert isinstance(loop, FusedLoop)
-            if self._is_full(position, loop):
+            if self.sizes[position] >= limits.nodes or len(loop.combining) >= limits.combining:
                 self._forget(position, size)
-            elif len(self.reads[position]) < self.limits.reads or read <= self.reads[position]:
+            elif len(self.reads[position]) < limits.reads or read <= self.reads[position]:
                 yield position
-
-    def _is_full(self, position: int, loop: FusedLoop) -> bool:
-        many = len(loop.combining) >= self.limits.combining
-        return self.sizes[position] >= self.limits.nodes or many
 
     def _readable_from(self, value: Value, size: int) -> int:
         """The first loop over `size` elements that can read a value."""

@@ -59,7 +59,7 @@ class TapeLength:
 class Array:
     """An array of its own: an input, a constant, a result."""
 
-    slot: int  # in the block of arguments
+    number: int  # among `Plan.roots.values`
 
 
 @record
@@ -76,7 +76,7 @@ class InArena:
 class Tape:
     """Memory that grows: a row for each turn of a loop without a known length."""
 
-    slot: int  # in the block of arguments
+    number: int  # among `Plan.roots.tapes`, which follow the arrays
     row: Size  # bytes
 
 

@@ -7,7 +7,7 @@ a branch) has an arena inside that of its plan, and gets the addresses of the va
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -95,17 +95,32 @@ class SizeTable:
         return found
 
 
-def host_program(
-    layout: ProgramLayout, table: SizeTable, slots: Mapping[Value, int], tapes: Mapping[Value, int]
-) -> HostProgram:
-    """The host program of a layout; `slots` and `tapes` say where in the block of arguments the
-    arrays and tapes of values are.
-    """
-    arrays: dict[Value, Address] = {value: Array(slot) for value, slot in slots.items()}
-    scope = _Scope(layout, InArena(()), table, _tapes_of(tapes), arrays)
+@structure
+class Ordered:
+    """A program whose values have places, and what it does in order."""
+
+    layout: ProgramLayout
+    table: SizeTable  # the numbers that it is given
+    host: HostProgram
+
+
+def ordered(layout: ProgramLayout) -> Ordered:
+    """Make the host program of a layout."""
+    roots, table = layout.plan.roots, SizeTable(layout.plan.symbols)
+    arrays: dict[Value, Address] = {v: Array(k) for k, v in enumerate(roots.values)}
+    numbers = enumerate(roots.tapes, len(arrays))
+    tapes = {v: Tape(k, _row_bytes(v.shape[1:], v)) for k, v in numbers}
+    scope = _Scope(layout, InArena(()), table, tapes, arrays)
+    called = tuple(sorted(layout.plan.routines()))
+    made = HostProgram(_parts(scope), called, table.symbols, bool(roots.tapes))
+    return Ordered(layout, table, made)
+
+
+def _parts(scope: _Scope) -> tuple[Callback | tuple[Statement, ...], ...]:
+    """The statements of a program, in runs between callbacks."""
     parts: list[Callback | tuple[Statement, ...]] = []
     run: list[Statement] = []
-    for number, step in enumerate(layout.steps):
+    for number, step in enumerate(scope.layout.steps):
         if not isinstance(step, Callback):
             run += _step(scope, number)
             continue
@@ -113,12 +128,7 @@ def host_program(
         run = []
     if run:
         parts.append(tuple(run))
-    called = tuple(sorted(layout.plan.routines()))
-    return HostProgram(tuple(parts), called, table.symbols, bool(tapes))
-
-
-def _tapes_of(slots: Mapping[Value, int]) -> dict[Value, Tape]:
-    return {v: Tape(slot, _row_bytes(v.shape[1:], v)) for v, slot in slots.items()}
+    return tuple(parts)
 
 
 def _inner_start(layout: ProgramLayout, number: int, name: str) -> int:

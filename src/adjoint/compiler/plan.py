@@ -178,6 +178,23 @@ class Plan:
         return value
 
 
+def verify(plan: Plan) -> Plan:
+    """Return a plan if loops store what is theirs, and other steps read what steps before them
+    store; raise otherwise. For tests.
+    """
+    for position, step in enumerate(plan.steps):
+        if isinstance(step, FusedLoop):
+            lost = [v for v in step.stored if plan.memory.get(v) != position]
+        else:
+            asked = [o.value for o in step.operands if isinstance(o, Strided)]
+            lost = [v for v in asked if plan.memory.get(v, position) >= position]
+        if lost:
+            raise AssertionError(f"plan: step {position} has {lost}, which others store")
+        for inner in step.plans.values() if isinstance(step, Nested) else ():
+            verify(inner)
+    return plan
+
+
 def intervals(shape: Shape, dims: tuple[int, ...]) -> Intervals:
     """The positions that some dimensions span, as stride intervals that survive a reshape."""
     found: list[tuple[int, int]] = []

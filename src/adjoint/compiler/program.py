@@ -69,7 +69,7 @@ class Code:
         program, stages = Unplanned(graph, choices), pipeline.STAGES
         if opened is not None:  # its traces are lowered
             program = Unplanned(opened.graph, choices, opened.definitions, symbols)
-            stages = stages[stages.index(pipeline.fuse) :]
+            stages = pipeline.after("keep_steps")
         with uncollected():
             made = pipeline.run(program, stages[:-1], took)
         built = pipeline.run(made["write"], stages[-1:], took)["build"]

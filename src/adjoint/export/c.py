@@ -78,10 +78,9 @@ _FOREIGN = "blas:", "lapack:"  # these kernels do without
 
 def _printed(graph: Graph) -> CText:
     """The program of a graph; a call cannot fall back on eager operators."""
-    stages = pipeline.STAGES[: pipeline.STAGES.index(pipeline.write)]
-    given = Unplanned(graph, Choices(CPU, alone=True))
-    found = pipeline.run(given, stages, lambda stage, seconds: None)
-    return writing.standalone(found[stages[-1].__name__])
+    others = len(pipeline.after("order"))
+    given, stages = Unplanned(graph, Choices(CPU, alone=True)), pipeline.STAGES[:-others]
+    return writing.standalone(pipeline.run(given, stages, lambda *_: None)["order"])
 
 
 def _is_there(symbol: str) -> bool:

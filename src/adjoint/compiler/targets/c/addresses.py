@@ -59,7 +59,7 @@ def number(size: Any) -> str:
 
 
 def tape(given: Tape) -> str:
-    return f"(Tape *)p[{given.slot}]"
+    return f"(Tape *)p[{FIRST + given.number}]"
 
 
 def address(given: Address | None) -> str:
@@ -68,7 +68,7 @@ def address(given: Address | None) -> str:
         case None:
             return "0"
         case Array():
-            return f"((char *)DATA(p, {given.slot}))"
+            return f"((char *)DATA(p, {FIRST + given.number}))"
         case InArena():
             text = "arena"
             for offset in given.offsets:

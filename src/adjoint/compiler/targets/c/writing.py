@@ -10,7 +10,7 @@ from typing import Any
 from adjoint.compiler import routine_calls
 from adjoint.compiler.arena import ProgramLayout
 from adjoint.compiler.host import HostProgram
-from adjoint.compiler.host_building import SizeTable, host_program
+from adjoint.compiler.host_building import Ordered, SizeTable
 from adjoint.compiler.plan import Callback, Strided
 from adjoint.compiler.targets.c import entry, render
 from adjoint.compiler.targets.c.addresses import FIRST
@@ -25,19 +25,40 @@ from adjoint.toolchain import build
 class CText:
     """A program as C text."""
 
-    layout: ProgramLayout
-    table: SizeTable  # the numbers that it is given
-    slots: dict[Value, int]  # the places of arrays in the block of arguments
-    tapes: dict[Value, int]  # the places of tapes, which follow the arrays
-    host: HostProgram
+    ordered: Ordered
     source: str = ""
     segments: list[Any] = field(default_factory=list)  # functions' names, and callbacks, in order
     has_entry: bool = False  # whether one function checks the arguments and runs all segments
 
     @property
+    def layout(self) -> ProgramLayout:
+        return self.ordered.layout
+
+    @property
+    def table(self) -> SizeTable:
+        """The numbers that it is given."""
+        return self.ordered.table
+
+    @property
+    def host(self) -> HostProgram:
+        return self.ordered.host
+
+    @property
+    def slots(self) -> dict[Value, int]:
+        """The places of arrays in the block of arguments."""
+        return {v: k for k, v in enumerate(self.layout.plan.roots.values, FIRST)}
+
+    @property
+    def tapes(self) -> dict[Value, int]:
+        """The places of tapes, which follow the arrays."""
+        roots = self.layout.plan.roots
+        return {v: k for k, v in enumerate(roots.tapes, FIRST + len(roots.values))}
+
+    @property
     def end(self) -> int:
         """The end of arrays and tapes in the block of arguments; the inputs' dtypes follow."""
-        return FIRST + len(self.slots) + len(self.tapes)
+        roots = self.layout.plan.roots
+        return FIRST + len(roots.values) + len(roots.tapes)
 
     def direct(self) -> tuple[list[int], dict[Value, Shape]] | None:
         """(the number of the result that each output is, results' shapes as returned), if nothing
@@ -64,33 +85,30 @@ def _is_all(operand: Strided) -> bool:
     return same and not operand.offset and routine_calls.is_whole(operand)
 
 
-def write(layout: ProgramLayout) -> CText:
-    """Print a program whose values have places."""
-    made, text = _printed(layout, "void")
+def write(ordered: Ordered) -> CText:
+    """Print a program."""
+    made, text = _printed(ordered, "void")
     if made.direct() is not None:
-        inputs, symbols = layout.plan.graph.inputs, layout.plan.symbols
-        way_in = entry.text(inputs, made.slots, made.end, made.segments, symbols)
+        plan = made.layout.plan
+        given = plan.graph.inputs, made.slots, made.end
+        way_in = entry.text(*given, made.segments, plan.symbols)
         made.has_entry, text = bool(way_in), text + way_in
     if text:
         made.source = functions.prelude(_called(made.host), build.data_offset()) + text
     return made
 
 
-def standalone(layout: ProgramLayout) -> CText:
+def standalone(ordered: Ordered) -> CText:
     """Print a program as a source for other C programs: nothing in it is visible outside."""
-    made, text = _printed(layout, "static void")
+    made, text = _printed(ordered, "static void")
     made.source = functions.standalone_prelude(_called(made.host)) + text
     return made
 
 
-def _printed(layout: ProgramLayout, kind: str) -> tuple[CText, str]:
+def _printed(ordered: Ordered, kind: str) -> tuple[CText, str]:
     """A program without its source, and the text of its own functions."""
-    roots, table = layout.plan.roots, SizeTable(layout.plan.symbols)
-    slots = {v: k for k, v in enumerate(roots.values, FIRST)}
-    tapes = {v: k for k, v in enumerate(roots.tapes, FIRST + len(slots))}
-    made = CText(layout, table, slots, tapes, host_program(layout, table, slots, tapes))
-    text, made.segments = render.segments(made.host, layout.plan.target, kind)
-    return made, text
+    text, segments = render.segments(ordered.host, ordered.layout.plan.target, kind)
+    return CText(ordered, segments=segments), text
 
 
 def _called(host: HostProgram) -> list[str]:
