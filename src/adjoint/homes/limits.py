@@ -96,7 +96,7 @@ def _near(op: Operator, values: list[Any], run: Callable[..., Any], out: Any) ->
     scale = rates.scale(op, values, out)
     if op.name == "_above":
         return _little_above(_one_sided(values[0]), scale)
-    with changed(at_kinks=NEAR, scale=scale):
+    with changed(at_kinks=NEAR, scale=None if scale is None else scale.value):
         return run(op, values)
 
 
@@ -345,10 +345,11 @@ def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> An
         return packet("_nearby")(out)
     if now.differentiating + bool(out.requires_grad) < 2:
         return out
-    return _near_in_graph(level, out, packet("_nearby")(out))
+    near, scale = packet("_nearby")(out), rates.scale(op, values, out)
+    return _near_in_graph(level, out, near if scale is None else near * scale.where(out == 0, 1))
 
 
-def above_traced(level: Any, out: Any) -> Any:
+def above_traced(level: Any, op: Operator, values: list[Any], out: Any) -> Any:
     """The result of `_above` in a trace: first derivatives may be infinite, too."""
     now = current()
     if now.at_kinks or not out.is_floating_point():
@@ -358,7 +359,7 @@ def above_traced(level: Any, out: Any) -> Any:
     least = now.roots_from if level.whole else 2
     if now.differentiating + bool(out.requires_grad) < least:
         return out
-    return _near_in_graph(level, out, _little_above(out))
+    return _near_in_graph(level, out, _little_above(out, rates.scale(op, values, out)))
 
 
 def _unless_given_up(out: Any) -> Any:
@@ -382,7 +383,7 @@ def _little_above(tensor: Any, scale: Any = None) -> Any:
     """
     small = (tensor == 0).to(dtypes.complex128) * -(infinitesimal(tensor.dtype.np) ** 2)
     if scale is not None:
-        small = small * make(scale)
+        small = small * scale
     return tensor + small.masked_fill(tensor < 0, math.nan)
 
 

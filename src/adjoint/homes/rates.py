@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import OF
-from adjoint.core.state import OFF, changed, current, state
+from adjoint.core.dtypes import OF, float64
+from adjoint.core.state import OFF, State, changed, current, state
 from adjoint.homes.infinitesimals import EXACT
 from adjoint.homes.levels import Level
-from adjoint.ops.operator import Operator
+from adjoint.ops.operator import Operator, packet
 from adjoint.tape import engine
 from adjoint.tape.backward_passes import BackwardRequest
 from adjoint.tensor.nodes import Leaf, Node, node_of
@@ -47,43 +47,31 @@ def generic(shape: Sequence[int], number: int) -> Array:
     return np.ones_like(found) if found.size == number == 1 else found
 
 
-def scale(op: Operator, values: list[Any], out: Any) -> Array | None:
-    """The factors of iδ, or of (iδ)² at a root, for an operator whose result is 0 somewhere."""
-    asked = current().asked
-    given, before = (values, current()) if asked is None else asked[1:]
-    root = op.name == "_above"
-    unlike = asked is not None and asked[0].row is not op.row
-    if unlike or before.saved_hooks or not (root or _is_needed()):
-        return None
-    direction = Direction()
+def scale(op: Operator, values: list[Any], out: Any) -> Any:
+    """The factors of iδ, or of (iδ)² at a root, for an operator whose result is 0 somewhere: a
+    tensor on the level of `values`, or None for ones.
+    """
     now = current()
-    unseen = {"node_hooks": (), "seen": False, "anomaly": False}  # users see nothing of this
-    state.set(before.but(at_kinks=EXACT, asked=None, **unseen))
+    asked = now.asked or (op, values, now)
+    needed = op.name == "_above" or _is_second(now)
+    if asked[0].row is not op.row or asked[2].saved_hooks or not needed:
+        return None
+    # users see nothing of what runs here
+    inside = asked[2].but(at_kinks=EXACT, asked=None, node_hooks=(), seen=False, anomaly=False)
+    state.set(inside)
     try:
         with np.errstate(all="ignore"):
-            if root:
-                found = direction.above(given[0], values[0], out.value == 0)
-            else:
-                found = direction.of_length(op, given, values)
+            return Direction(inside).scale(op, asked[1], values, out)
     finally:
         state.set(now)
-    return None if found is None else direction.normalized(found, out.value == 0)
 
 
-def _is_needed() -> bool:
+def _is_second(now: State) -> bool:
     """Whether second derivatives may follow, as from the tape."""
-    now = current()
     return now.orders + now.differentiating != 1 or any(type(e) is Node for e in now.variables)
 
 
-def _like(value: Any, found: Array) -> Array:
-    """A rate in the shape and dtype of its tensor."""
-    if found.size == value.value.size:
-        found = found.reshape(value.value.shape)
-    return np.broadcast_to(found, value.value.shape).astype(value.value.dtype)
-
-
-@dataclass
+@dataclass(eq=False)
 class _Part:
     """The direction in one input: a leaf, or the tangents of a level."""
 
@@ -97,62 +85,70 @@ _parts: weakref.WeakKeyDictionary[Any, _Part] = weakref.WeakKeyDictionary()
 class Direction:
     """A direction of all inputs, to ask a tensor how fast it changes along it."""
 
-    def __init__(self) -> None:
+    def __init__(self, inside: State) -> None:
+        self.below = inside.but(levels=(), recording=OFF)  # the state of numbers without a history
         self.new: list[_Part] = []  # the inputs that meet a kink for the first time
         self.known: list[_Part] = []
         self.by_tangents = False  # whether to ask forward mode, where no tape knows
 
-    def of_length(self, op: Operator, given: list[Any], values: list[Any]) -> Array | None:
-        """The lengths of the derivatives of an operator's arguments, `given` on their level."""
-        tensors = [isinstance(v, Tensor) for v in values]
-        rates = [self.first(v) if t else None for v, t in zip(given, tensors, strict=True)]
+    def scale(self, op: Operator, given: list[Any], values: list[Any], out: Any) -> Any:
+        """The factors of `rates.scale`, by the arguments `given` on their level."""
+        rates = self._each(given)
         if all(r is None for r in rates):
             return None
+        second = None
+        if op.name == "_above" and not self.by_tangents:
+            second = self.rate(rates[0])
+        state.set(self.below)
         moved = [
-            make(_like(v, self.flat(r, g))) if t else v
-            for v, g, r, t in zip(values, given, rates, tensors, strict=True)
+            self._like(v, r, g) if isinstance(v, Tensor) else v
+            for v, r, g in zip(values, rates, given, strict=True)
         ]
-        with changed(recording=OFF, levels=()):
-            found: Array = op.call(moved).value
-        return found
+        if op.name != "_above":
+            return self._normalized(op.call(moved), out)
+        found = moved[0].abs()
+        still = (out == 0) & (found == 0)  # the argument of the root changes to second order
+        if second is None or (isinstance(still.value, np.ndarray) and not still.value.any()):
+            return self._normalized(found, out)
+        bent = self._like(values[0], second, given[0]).abs() / 2
+        self.known, self.new = self.known + self.new, []  # it grows with the direction squared
+        return self._normalized(packet("where")(still, bent, found), out)
 
-    def above(self, given: Any, value: Any, zero: Any) -> Array | None:
-        """The derivative of the argument of a root; where that is 0, half the second one."""
-        first = self.first(given)
-        if first is None:
-            return None
-        found = np.abs(_like(value, self.flat(first, given)))
-        if not self.by_tangents and np.any(zero & (found == 0)):
-            second = self.rate(first)
-            bent = np.abs(_like(value, self.flat(second, given))) / 2
-            found = np.where(found == 0, bent, found)
-            self.new, self.known = [], self.known + self.new  # it grows with the direction squared
-        return found
-
-    def first(self, tensor: Any) -> Any:
-        """The derivative of a tensor, by a tape, or else by forward mode."""
-        found = self.rate(tensor)
-        if found is None:
+    def _each(self, given: list[Any]) -> list[Any]:
+        """The derivatives of arguments, by their tapes, or else by forward mode."""
+        rates = [self.rate(v) if isinstance(v, Tensor) else None for v in given]
+        if not self.by_tangents and all(r is None for r in rates):
             self.by_tangents = True
-            found = self.rate(tensor)
-        return found
+            return self._each(given)
+        return rates
+
+    def _like(self, value: Any, rate: Any, given: Any) -> Any:
+        """A rate of an argument, `given` on its level, in its shape and dtype below; 0 for None."""
+        if rate is None:
+            return value.detach().zeros_like()
+        while homes := [t.home for t in (rate, given) if isinstance(t.home, Level) and not t.home.creates]:
+            rate, given = max(homes, key=lambda level: level.height).aligned(rate, given)
+        if rate.numel() == value.numel():
+            rate = rate.reshape(value.shape)
+        return rate.detach().expand(value.shape).to(value.dtype)
+
+    def _normalized(self, found: Any, out: Any) -> Any:
+        """The rates, of which those at the first kink are about 1; 1 where they decide nothing."""
+        found = found.abs().to(float64)
+        found = found.masked_fill(~(found.isfinite() & (found > 0)), 1)
+        if self.known or found.home is not None:
+            return found
+        largest = float(np.max(found.value, where=out.value == 0, initial=0.0))
+        size = 2.0 ** math.frexp(largest)[1]  # which rounds nothing
+        for part in self.new:
+            part.size /= size
+        return found / size
 
     def rate(self, tensor: Any) -> Any:
         """The derivative of a tensor along the direction, or None."""
-        if tensor is None or tensor.home is not None:
-            return None if tensor is None else tensor.home.rate(tensor, self)
-        return self.along_tape(tensor)
-
-    def flat(self, tensor: Any, like: Any) -> Array:
-        """The array of a tensor that has the shape of `like`, with the same batches in front; 0 for
-        None.
-        """
-        if tensor is None:
-            return np.zeros(())
-        while homes := [t.home for t in (tensor, like) if isinstance(t.home, Level)]:
-            tensor, like = max(homes, key=lambda level: level.height).aligned(tensor, like)
-        found: Array = tensor.value
-        return found
+        if not isinstance(tensor, Tensor):
+            return None
+        return self.along_tape(tensor) if tensor.home is None else tensor.home.rate(tensor, self)
 
     def along_tangent(self, tangent: Any, home: Any) -> Any:
         """The derivative by the tangent of a level."""
@@ -188,18 +184,6 @@ class Direction:
         elif part not in self.new:
             self.known.append(part)
         return part
-
-    def normalized(self, found: Array, zero: Any) -> Array:
-        """The rates, of which those at the first kink are about 1; 1 where they decide nothing."""
-        found = np.abs(found).astype(np.float64)
-        found = np.where(np.isfinite(found) & (found > 0), found, 1)
-        if self.known:
-            return np.asarray(found)
-        largest = float(np.max(found, where=zero, initial=0.0))
-        size = 2.0 ** math.frexp(largest)[1]  # which rounds nothing
-        for part in self.new:
-            part.size /= size
-        return np.asarray(found / size)
 
 
 @dataclass
