@@ -185,6 +185,7 @@ class JvpLevel(Forward, Level):
     def write(self, op: Operator, target: Any, result: Any) -> None:
         """Write the value below, and the tangent here."""
         with self.outside():
+            tangents.before_write(target.companion)
             target.value.copy_(self.below(result))
             self.write_tangent(target, self.tangent(result))
         count_write(target, op.name)

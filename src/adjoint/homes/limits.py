@@ -47,7 +47,7 @@ from adjoint.core import dtypes
 from adjoint.core.state import changed, current
 from adjoint.homes import rates
 from adjoint.homes.infinitesimals import EXACT, LIMIT, NEAR, at_kinks, result_near
-from adjoint.homes.levels import Level, wrap
+from adjoint.homes.levels import Level, swap_view, twin, wrap
 from adjoint.kinks.infinitesimal import infinitesimal, kinks, meets_zero, nearby
 from adjoint.ops import binding
 from adjoint.ops.branches import at_kink, from_above
@@ -298,7 +298,7 @@ class NearLevel(_Pairs, Level):
     ) -> Any:
         """Write to both tensors; to a tensor without a near tensor, only the value."""
         if op.row.archetype.name == "inplace_view":
-            return self.swap_view(op, values)
+            return swap_view(op, values, twin(values[0]))
         count, target = op.positional, values[0]
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         result = functional(*values[:count], **keywords) if is_near(target) else None
