@@ -22,9 +22,12 @@ second derivative in x itself needs it: `_bend` adds an infinite number that is 
 derivative, so the result shows as NaN, as all non-real numbers do. Multiplied by ∂x = 0, as in a
 Hessian of √Σx², it vanishes.
 
-Each kink is approached independently: ‖x‖ ‖2x‖ is computed as δ δ, and not δ 2δ, so derivatives of
-a product of several lengths or roots that are 0 at once are wrong. So are products of derivatives
-that contain both x, which stays 0, and its root, as (d/dx x√x)².
+Where ‖x‖ and ‖2x‖ are 0 at once, near values are δ and 2δ: all kinks are approached along the same
+direction of the inputs, and iδ has the scale that an argument has along it (Note [Rates], rates.py).
+A product of lengths whose second derivative depends on that direction, |x| |y|, has none, and shows
+that along it. x itself stays 0 beside its length or root, so products of derivatives that contain
+both, as (d/dx x√x)², are wrong; so are products of lengths and roots of the same x, of which one is
+approached by x = iδ and the other by x = (iδ)².
 
 In a graph values are not known, so the near tensor is always computed (for lengths only if there
 are second derivatives), and used in calls that meet a kink: complex formulas overflow sooner. A
