@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.core.errors import InplaceError
 from tests.operators.test_linalg import SECOND_ORDER
 
 Function = Callable[[Any], Any]
@@ -465,3 +466,15 @@ def test_hooks_see_nothing_of_how_fast_an_argument_changes() -> None:
         y.register_hook(lambda grad, names=names: names.append("product"))
         y.sqrt().cos().sum().backward()
     assert seen[0.0] == seen[1.0] == ["product", "leaf"]
+
+
+def test_a_kink_raises_nothing_that_a_backward_pass_would_raise() -> None:
+    x = ad.tensor([0.0, 2.0], dtype=ad.float64, requires_grad=True)
+    y = x * 1
+    z = y * y
+    with ad.no_grad():
+        y += 1  # the product saved it
+    root = z.sqrt()
+    assert root.tolist() == [0.0, 2.0]
+    with pytest.raises(InplaceError):
+        root.sum().backward()

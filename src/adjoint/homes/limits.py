@@ -23,8 +23,8 @@ derivative, so the result shows as NaN, as all non-real numbers do. Multiplied b
 Hessian of √Σx², it vanishes.
 
 Where ‖x‖ and ‖2x‖ are 0 at once, near values are δ and 2δ: all kinks are approached along the same
-direction of the inputs, and iδ has the scale that an argument has along it (Note [Rates], rates.py).
-A product of lengths whose second derivative depends on that direction, |x| |y|, has none, and shows
+direction of the inputs, and iδ has the scale of its argument there: Note [Rates] in rates.py. A
+product of lengths whose second derivative depends on that direction, |x| |y|, has none, and shows
 that along it. x itself stays 0 beside its length or root, so products of derivatives that contain
 both, as (d/dx x√x)², are wrong; so are products of lengths and roots of the same x, of which one is
 approached by x = iδ and the other by x = (iδ)².

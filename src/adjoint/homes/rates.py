@@ -12,7 +12,7 @@ are not known, it is a part of the graph.
 The scale is 1 where it decides nothing or is not known: if a first derivative alone is computed of
 lengths, whose subgradient is 0; if the argument does not change to first order, and forward mode
 alone differentiates; and if a pass would run code of users: hooks, functions with a derivative of
-their own, checkpoints.
+their own, checkpoints; or if it fails.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import OF, float64
+from adjoint.core.errors import AdjointError
 from adjoint.core.state import OFF, State, changed, current, state
 from adjoint.homes.infinitesimals import EXACT
 from adjoint.homes.levels import Level
@@ -65,6 +66,8 @@ def scale(op: Operator, values: list[Any], out: Any) -> Any:
     try:
         with np.errstate(all="ignore"):
             return Direction(root=root).scale(op, asked[1], values, out)
+    except AdjointError:  # a value was written over, say: if it matters, the user's own pass raises
+        return None
     finally:
         state.set(now)
 
