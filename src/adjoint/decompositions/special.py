@@ -64,7 +64,13 @@ def student_log_density(t: Any, df: Any) -> Any:
 
 def student_cdf(t: Any, df: Any) -> Any:
     """Student's distribution function F: 1/2 and an odd series in t in the middle, elsewhere half
-    the incomplete beta function of whichever fraction of t² + ν is small."""
+    the incomplete beta function of whichever fraction of t² + ν is small; ν = ∞ is normal."""
+    normal = df > 1e22  # t⁴/4ν, by which they differ, is no digit
+    heavy = _heavy_cdf(t, df.where(~normal, 1.0))
+    return ops.where(normal, ops.special_ndtr(t), heavy)
+
+
+def _heavy_cdf(t: Any, df: Any) -> Any:
     s = t / df.sqrt()
     middle = (t.abs() < 0.5) & (s.abs() < 0.25)
     inside = _student_middle(t.where(middle, 0.0), s.where(middle, 0.0), df)

@@ -126,6 +126,22 @@ def student_density(t: Tensor, df: Tensor) -> Tensor:
 
 
 def student_slope(t: Tensor, df: Tensor) -> Tensor:
+    """∂F/∂ν; where ν is large beside t⁴, by the series of F - Φ in 1/ν.  Fisher 1925."""
+    normal = t.square() < 1e-2 * df.sqrt() - 1
+    heavy = _heavy_slope(t.where(~normal, 1.0), df.where(~normal, 1.0))
+    return ops.where(normal, _light_slope(t.where(normal, 0.0), df.where(normal, 1e9)), heavy)
+
+
+def _light_slope(t: Tensor, df: Tensor) -> Tensor:
+    """φ(t) t (a/4ν² + b/48ν³ + c/128ν⁴)."""
+    q = t.square()
+    a, b = q + 1, ((3 * q - 7) * q - 5) * q - 3
+    c = ((((q - 11) * q + 14) * q + 6) * q - 3) * q - 15
+    density = (-q / 2).exp() / math.sqrt(2 * math.pi)
+    return density * t * (a / 4 + (b / 48 + c / (128 * df)) / df) / df / df
+
+
+def _heavy_slope(t: Tensor, df: Tensor) -> Tensor:
     """∂F/∂ν: in the middle of an odd series in t, elsewhere of 1 - F = I(ν/2, 1/2, x)/2 or, where
     1 - x is the smaller one, of 1 - F = 1/2 - I(1/2, ν/2, 1 - x)/2."""
     s = t / df.sqrt()
