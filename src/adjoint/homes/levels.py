@@ -20,7 +20,7 @@ from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.layouts import Layout
 from adjoint.core.state import ON, State, changed, current, state
 from adjoint.ops import binding, fans, kinks, runtime
-from adjoint.ops.branches import from_above
+from adjoint.ops.branches import from_above, run_asked
 from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import overlaps, views
@@ -251,6 +251,14 @@ class Level(Home):
     def direction(self, tensor: Tensor) -> Any:
         return direction_of(tensor.value)
 
+    def rate(self, tensor: Tensor, direction: Any) -> Any:
+        found = direction.rate(tensor.value)
+        return None if found is None else self.lift(found)
+
+    def aligned(self, tensor: Any, like: Any) -> tuple[Any, Any]:
+        """Two tensors one level below, where the first broadcasts to the other."""
+        return self.below(tensor), self.below(like)
+
     def is_limit(self, tensor: Tensor) -> bool:
         return kinks.is_limit(tensor.value)
 
@@ -408,7 +416,10 @@ class GradLevel(Level):
         primals, lifted, watched = self._separated(values)
         before = self.go_below()
         try:
-            results = runtime.again(op, primals)
+            if "kink" in row.texts:
+                results = run_asked(op, primals, values, before)
+            else:
+                results = runtime.again(op, primals)
         finally:
             state.set(before)
         several = isinstance(results, (tuple, list))
@@ -462,6 +473,10 @@ class GradLevel(Level):
         count_write(target, op.name)
         if current().recording and on_level(result) and result.edge is not None:
             views.rebase(target, result.edge)
+
+    def rate(self, tensor: Any, direction: Any) -> Any:
+        found = direction.along_tape(tensor)
+        return super().rate(tensor, direction) if found is None else found
 
     # -- a node's home ---------------------------------------------------------------------------
 
