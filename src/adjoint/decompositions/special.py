@@ -48,6 +48,38 @@ def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     return ops.where(inner, slope, 0)
 
 
+def power_transform(self: Any, exponent: Any, shifted: bool) -> Any:
+    """(x^y - 1)/y = log(x) (eᶻ - 1)/z, z = y log x; of 1 + x where shifted."""
+    x, y = self, exponent
+    log = x.log1p() if shifted else x.log()
+    close = (ops.special_xlog1py(y, x) if shifted else ops.xlogy(y, x)).abs() < 3
+    near = log * ops._analytic_derivative((y * log).where(close, 0.0), "exprel", 0)
+    base, steep = x.where(~close, 1.0), y.where(~close, 1.0)
+    power = one_more_to(base, steep) if shifted else base.pow(steep)
+    return ops.where(close, near, (power - 1) / steep)
+
+
+def one_more_to(x: Any, y: Any) -> Any:
+    """(1 + x)^y, with the digits that 1 + x has lost."""
+    base, fixed = 1 + x, x.detach()
+    whole = base.detach()
+    lost = ops.where(fixed.abs() < 1, fixed - (whole - 1), 1 - (whole - fixed))
+    return base.pow(y) * (1 + (y * lost / whole).where(whole.isfinite() & (whole != 0), 0.0))
+
+
+def inverse_power_transform(self: Any, exponent: Any, shifted: bool) -> Any:
+    """(1 + xy)^(1/y), and eˣ where y is 0, less 1 where shifted; by the exponent where that is not
+    large.
+    """
+    x, y = self, exponent
+    shift = x * y
+    close = (shift.abs() < 0.5) | (((shift - 1.5).abs() < 1.5) & (x.abs() < 4))
+    small = x * ops._analytic_derivative(shift.where(close, 0.0), "log1prel", 0)
+    near = small.expm1() if shifted else small.exp()
+    far = (1 + shift).where(~close, 1.0).pow(1 / y.where(~close, 1.0))
+    return ops.where(close, near, far - 1 if shifted else far)
+
+
 def student_log_density(t: Any, df: Any) -> Any:
     """-ν/2 log(1 + t²/ν) - log(1 + t²/ν)/2 - log(2π)/2 + h(ν/2), where the first term is a multiple
     of t² if t²/ν is small and h falls as 1/ν: nothing cancels for large ν."""
