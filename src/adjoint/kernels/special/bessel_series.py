@@ -29,8 +29,8 @@ def improved(found: Array, x: Array, nu: Array, kind: str) -> Array:
         near &= np.abs(_sine(nu)) > APART
     if not near.any():
         return found
-    z, order = np.broadcast_arrays(*(np.asarray(a)[near] if np.ndim(a) else a for a in (x, nu)))
-    values, known = _SERIES[kind](z.astype(np.float64), order.astype(np.float64))
+    z, order = (np.broadcast_to(a, near.shape)[near] for a in (x, nu))
+    values, known = _SERIES[kind](z, order)
     result = found.copy()
     result[near] = np.where(known & np.isfinite(values), values, found[near])
     return result
@@ -43,7 +43,7 @@ def _first(x: Array, nu: Array) -> tuple[Array, Array]:
 def _second(x: Array, nu: Array) -> tuple[Array, Array]:
     """Y = (J_ν cos νπ - J_-ν)/sin νπ, DLMF 10.2.3."""
     whole = np.rint(nu)
-    cosine = np.cos(np.pi * (nu - whole)) * (1 - 2 * np.mod(whole, 2))
+    cosine = np.sin(np.pi * (0.5 - np.abs(nu - whole))) * (1 - 2 * np.mod(whole, 2))
     first, other = (_start(x, n) * _waving(x, n) for n in (nu, -nu))
     values = (first * cosine - other) / _sine(nu)
     return values, np.ones_like(x, bool)
