@@ -44,6 +44,7 @@ BELOW: dict[str, tuple[str, ...]] = {
         *("core", "c_kernels", "table", "ops", *EAGER, "transforms", "graph", "compiler"),
         "sparse",
     ),
+    "reports": (*("core", "ops", "tape", "transforms", "graph", "compiler"),),
     "autograd": ("core", "ops", *EAGER, "doors", "transforms", "absent", "legacy"),
     "nn": ("core", "checks", "table", "ops", *EAGER, "doors", "compiler", "func", "absent"),
     "optim": (
