@@ -39,6 +39,7 @@ def test_each_stage_takes_what_the_one_before_it_returns() -> None:
     placed = made["place"]
     assert placed.offsets
     assert placed.programs.keys() == placed.versions.keys()
+    assert made["order"].host.parts
     assert made["write"].source.startswith("/*")
     assert len(made["build"].segments) == 1
 

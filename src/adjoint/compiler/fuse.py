@@ -220,9 +220,6 @@ class _Planner:
             self.cost[value] = 1
 
     def _routine(self, node: Node, definition: RoutineDefinition) -> None:
-        telling = definition.telling
-        if telling is not None and (node.outputs[1].uses or node.outputs[1] in self.outputs):
-            definition = self.plan.definitions[node] = RoutineDefinition(telling.name, telling)
         inputs = list(node.inputs())
         layouts = routine_calls.layouts(definition.routine, len(inputs), definition.ours)
         operands = [self._operand(v, layout) for v, layout in zip(inputs, layouts)]

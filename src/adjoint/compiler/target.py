@@ -132,7 +132,7 @@ class Target:
     rounds_alike: Callable[[frozenset[str]], bool]  # whether functions are the same in vectors
     passes: tuple[Callable[[Any], None], ...]  # which make a loop program of a nest
     routines: Callable[[Node, Target], Any]  # the RoutineDefinition of a node, or None
-    write: Callable[[Any], Any]  # the text of a program whose values have places
+    write: Callable[[Any], Any]  # the text of a host program, as `Ordered`
     build: Callable[[Any], Any]  # its functions
 
     def routine(self, node: Node) -> Any:
