@@ -16,6 +16,7 @@ from functools import cache
 
 MOST = 12  # the highest order of a derivative in compiled code, whose arrays have fixed sizes
 _NAME = re.compile(r"^(?:inline )?(?:const double|double|int|void|i64) (ad_\w+)", re.MULTILINE)
+_NAMED = re.compile(r"\bad_\w+|\b\w+(?=\()")
 _STATIC = "static __attribute__((noinline)) "
 _INLINE = "static inline __attribute__((always_inline)) "  # of functions that begin with `inline`
 
@@ -33,6 +34,11 @@ def called() -> dict[str, str]:
                     raise AssertionError(f"{path}: there is another {name[1]}")
                 found[name[1]] = part[name.start() :].rstrip()
     return found
+
+
+def named_in(text: str) -> list[str]:
+    """The functions that a text calls, and the tables that it reads."""
+    return list(dict.fromkeys(_NAMED.findall(text.partition("{")[2])))
 
 
 def head(text: str) -> str:

@@ -84,7 +84,7 @@ class CSpelling:
         return self.text(tree)
 
     def number(self, tree: Number, level: int) -> str:
-        return literal(tree.value, self.types[tree.dtype.name])
+        return literal(tree.value, TYPES[tree.dtype.name])
 
     def cast(self, tree: Cast, level: int) -> str:
         return f"(({self.types[tree.dtype.name]}){self.text(tree.operand, _UNARY)})"

@@ -201,7 +201,8 @@ class _FunctionParser(Grammar):
         if self.result is None:
             raise self.mistake(f"{self.name} has no result")
         dtype = _typed(self.head[1], self.real)
-        return ElementFunction(self.name, tuple(parameters), tuple(self.steps), self.result, dtype)
+        steps = _used(self.steps, self.result)
+        return ElementFunction(self.name, tuple(parameters), steps, self.result, dtype)
 
     def named(self, name: str, dtype: DType) -> Variable:
         """A new variable; a name that was given before hides the earlier variable."""
@@ -337,6 +338,21 @@ class _FunctionParser(Grammar):
 
         even, odd = _horner(terms[::2], step), _horner(terms[1::2], step)
         return Call("ad_times_plus", (x, odd, even), dtype)
+
+
+def _used(
+    steps: Sequence[Named | EarlyResult], result: Expression
+) -> tuple[Named | EarlyResult, ...]:
+    """The steps without names that nothing uses."""
+    used, kept = {*result.variables}, list[Named | EarlyResult]()
+    for step in reversed(steps):
+        if isinstance(step, EarlyResult):
+            used.update(step.condition.variables)
+        elif step.variable not in used:
+            continue
+        used.update(step.value.variables)
+        kept.append(step)
+    return tuple(kept[::-1])
 
 
 def _typed(kind: str, real: DType) -> DType:

@@ -50,7 +50,7 @@ inline void ad_polynomial_step(int kind, int m, double *step) {
    followed as a function of y / Y with a power of two Y >= |s|, without what still grows: p may leave the range of numbers */
 double ad_polynomial_from_end(double s, int n, int kind, int k) {
   int e = 0, taken = 0;
-  const double big = fabs(s) > 1 && s - s == 0 ? s : 0.5, part = frexp(big, &e), inverse = ldexp(1, -e), at = s * inverse;
+  const double big = fabs(s) > 1 && s - s == 0 ? s : 0.5, part = frexp(big, &e), inverse = ldexp(1.0, -e), at = s * inverse;
   double now[ad_MOST + 2] = {1}, difference[ad_MOST + 2] = {0}, step[4];
   difference[0] = ad_polynomial_starts[kind][2] * at + ad_polynomial_starts[kind][3] * inverse;
   for (int j = 1; j <= k; j++) now[j] = 0 * part, difference[j] = j == 1 ? ad_polynomial_starts[kind][2] : 0;
@@ -73,7 +73,7 @@ double ad_polynomial_from_end(double s, int n, int kind, int k) {
 /* by the recurrence itself */
 double ad_polynomial_plain(double y, int n, int kind, int k) {
   int e = 0, taken = 0;
-  const double big = fabs(y) > 1 && y - y == 0 ? y : 0.5, part = frexp(big, &e), inverse = ldexp(1, -e), at = y * inverse;
+  const double big = fabs(y) > 1 && y - y == 0 ? y : 0.5, part = frexp(big, &e), inverse = ldexp(1.0, -e), at = y * inverse;
   double before[ad_MOST + 2] = {1}, now[ad_MOST + 2] = {0}, step[4];
   now[0] = ad_polynomial_starts[kind][0] * at + ad_polynomial_starts[kind][1] * inverse;
   for (int j = 1; j <= k; j++) before[j] = 0 * part, now[j] = j == 1 ? ad_polynomial_starts[kind][0] : 0;
