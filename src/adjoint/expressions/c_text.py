@@ -52,6 +52,21 @@ def function_text(function: ElementFunction) -> str:
     return CSpelling().function(function)
 
 
+def called(function: ElementFunction) -> frozenset[str]:
+    """The functions that the C text of a function calls."""
+    parts = [part for tree in function.trees for part in tree.walk()]
+    return function.calls | {
+        intrinsic_name(part)
+        for part in parts
+        if isinstance(part, Intrinsic) and part.name not in _PARTS
+    }
+
+
+def intrinsic_name(tree: Intrinsic) -> str:
+    """The function of an intrinsic: `ad_bitsf`."""
+    return f"ad_{tree.name}{'f' if tree.dtype.itemsize == 4 else ''}"
+
+
 class CSpelling:
     """How C spells trees; another target spells some of them in its own way."""
 
@@ -93,7 +108,7 @@ class CSpelling:
         given = [self.text(each, _CHOICE) for each in tree.arguments]
         if form := _PARTS.get(tree.name):
             return form.format(*given)
-        return f"ad_{tree.name}{'f' if tree.dtype.itemsize == 4 else ''}({given[0]})"
+        return f"{intrinsic_name(tree)}({given[0]})"
 
     def variable(self, tree: Variable, level: int) -> str:
         return tree.name

@@ -7,7 +7,6 @@ around them is vectorised. Some C libraries have themselves, and functions with 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import cache, lru_cache
 
@@ -15,7 +14,7 @@ from adjoint.c_kernels import special_functions
 from adjoint.core.c_types import HALF_FUNCTIONS, HALF_TYPES
 from adjoint.core.threads import TEAM
 from adjoint.expressions import definitions
-from adjoint.expressions.c_text import function_text
+from adjoint.expressions.c_text import called, function_text
 from adjoint.expressions.definitions import SCALARS, VECTORS
 
 
@@ -101,8 +100,6 @@ _POINTING = {  # functions of the C library that take other than real numbers
     "jn": "double jn(int, double)", "yn": "double yn(int, double)",
 }  # fmt: skip
 _INLINE = "static inline __attribute__((always_inline)) "
-_CALL = re.compile(r"\b(\w+)\(")
-_OURS = re.compile(r"\bad_\w+")
 
 
 @cache
@@ -114,32 +111,47 @@ def text_of(name: str) -> str:
     return special_functions.called().get(name, "") if found is None else function_text(found)
 
 
-def _needed(called: Iterable[str]) -> tuple[dict[str, str], set[str]]:
-    """(texts of our functions among those called, and of those that they call, in the order that C
+@cache
+def _calls(name: str) -> tuple[str, ...]:
+    """The functions that one of ours calls, and the tables that it reads."""
+    found = None if name in _OF_C else definitions.find(name)
+    if found is None:
+        return tuple(special_functions.named_in(text_of(name)))
+    return tuple(sorted(called(found)))
+
+
+def _needed(names: Iterable[str]) -> tuple[dict[str, str], set[str]]:
+    """(texts of our functions among some names, and of those that they call, in the order that C
     needs; the names of all of these).
     """
-    names, ours = [*called], dict[str, str]()
-    _add_called(names, _BESIDE_SINES if _SINES.intersection(names) else {}, ours)
-    return ours, {*names, *(name for text in ours.values() for name in _CALL.findall(text))}
+    given, ours = [*names], dict[str, str]()
+    beside_sines = not _SINES.isdisjoint(given)
+    used = {*given}
+    _add_called(given, _BESIDE_SINES if beside_sines else {}, ours, used)
+    return ours, used
 
 
-def _add_called(names: Iterable[str], replaced: dict[str, str], ours: dict[str, str]) -> None:
+def _add_called(
+    names: Iterable[str], replaced: dict[str, str], ours: dict[str, str], used: set[str]
+) -> None:
     """Add the texts of our functions among some names, each after the functions that it calls."""
     for name in dict.fromkeys(names):
         if name not in ours and (found := replaced.get(name) or text_of(name)):
-            ours[name] = found  # now, since it may call itself
-            _add_called(_OURS.findall(found.partition("{")[2]), replaced, ours)
+            calls = special_functions.named_in(found) if name in replaced else _calls(name)
+            ours[name] = found  # now, since functions may call each other
+            used.update(calls)
+            _add_called(calls, replaced, ours, used)
             ours[name] = ours.pop(name)
 
 
-def counts_digits(called: Iterable[str]) -> bool:
+def counts_digits(names: Iterable[str]) -> bool:
     """Whether functions depend on the digits of their type: a wider type gives other values."""
-    return not {"ad_nextafter", "ad_nextafterf"}.isdisjoint(called)
+    return not {"ad_nextafter", "ad_nextafterf"}.isdisjoint(names)
 
 
-def rounds_alike(called: Iterable[str]) -> bool:
+def rounds_alike(names: Iterable[str]) -> bool:
     """Whether functions have the same values in vectors and outside: they use none of libmvec."""
-    return not any(map(_is_in_libmvec, called))
+    return not any(map(_is_in_libmvec, names))
 
 
 @lru_cache(1 << 10)
@@ -149,9 +161,9 @@ def _is_in_libmvec(name: str) -> bool:
     return not vectors.isdisjoint(_needed([name])[1])
 
 
-def declared(called: Iterable[str]) -> list[str]:
+def declared(names: Iterable[str]) -> list[str]:
     """The declarations of functions that are called, in the order that C needs."""
-    ours, used = _needed(called)
+    ours, used = _needed(names)
     lines = []
     lines += [f"extern {head};" for name, head in _POINTING.items() if name in used]
     for name, count in (VECTORS | SCALARS).items():
@@ -166,7 +178,7 @@ def declared(called: Iterable[str]) -> list[str]:
     return lines
 
 
-def prelude(called: Iterable[str], data_offset: int) -> str:
+def prelude(names: Iterable[str], data_offset: int) -> str:
     """The declarations at the start of a source: no header, and only functions that are called.
 
     Arguments are NumPy's array objects, whose first field after the header is the address of the
@@ -199,4 +211,4 @@ def prelude(called: Iterable[str], data_offset: int) -> str:
         "#define COUNT 1",
         "#endif",
     ]
-    return "\n".join([*lines, *declared(called)]) + "\n"
+    return "\n".join([*lines, *declared(names)]) + "\n"
