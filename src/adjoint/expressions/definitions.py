@@ -29,7 +29,7 @@ import glob
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -100,18 +100,28 @@ class _Text:
     name: str  # "ad_maxf"
     suffix: str  # of what `@` marks: "f"
     head: tuple[str, str]  # parameters and type of the result: ("a, b", "")
-    body: tuple[str, ...]
+    body: tuple[tuple[int, str], ...]  # its lines, each with its number in the file
     where: Location
+
+
+@record
+class _Statement:
+    """A statement of a function, perhaps of several lines."""
+
+    depth: int  # of its indentation
+    line: int  # in the file
+    text: str
 
 
 def find(name: str) -> ElementFunction | None:
     """The function with a name as in C: `ad_maxf` for float32."""
     text = _texts().get(name)
-    return None if text is None else _parsed(text)
+    return None if text is None else parsed(text)
 
 
 @lru_cache(None)
-def _parsed(text: _Text) -> ElementFunction:
+def parsed(text: _Text) -> ElementFunction:
+    """The function that a text defines."""
     return _FunctionParser(text).function()
 
 
@@ -126,14 +136,14 @@ def _texts() -> dict[str, _Text]:
     folder = os.path.join(os.path.dirname(__file__), "function_texts")
     for path in sorted(glob.glob(os.path.join(folder, "*.txt"))):
         with open(path, encoding="utf-8") as file:
-            for text in _read(file.read().splitlines(), path):
-                if text.name in found and found[text.name].where.line == text.where.line:
+            for text in read(file.read().splitlines(), path):
+                if text.name in found:
                     raise TableError(f"{text.where}: there is another {text.name}")
                 found[text.name] = text
     return found
 
 
-def _read(lines: list[str], path: str) -> Iterator[_Text]:
+def read(lines: list[str], path: str) -> Iterator[_Text]:
     """The texts in a file: a line that is not indented begins one."""
     starts = [k for k, line in enumerate(lines) if line and line[0] not in " #"]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
@@ -141,7 +151,7 @@ def _read(lines: list[str], path: str) -> Iterator[_Text]:
         head = _HEAD.match(lines[start])
         if head is None:
             raise TableError(f"{where}: this begins no function: {lines[start]!r}")
-        own = [line for line in lines[start + 1 : end] if line.startswith(" ")]
+        own = [(k + 1, lines[k]) for k in range(start + 1, end) if lines[k].startswith(" ")]
         for n in _numbers(head[6]):
             yield from _of_both_types(head, own, n, where)
 
@@ -158,7 +168,7 @@ def _numbers(text: str | None) -> list[int | None]:
 
 
 def _of_both_types(
-    head: re.Match[str], lines: list[str], n: int | None, where: Location
+    head: re.Match[str], lines: list[tuple[int, str]], n: int | None, where: Location
 ) -> Iterator[_Text]:
     def number(hole: re.Match[str]) -> str:
         return str((n or 0) + int(hole[1] or 0))
@@ -166,7 +176,7 @@ def _of_both_types(
     def filled(text: str) -> str:
         return _HOLE.sub(number, text)
 
-    body = tuple(map(filled, lines))
+    body = tuple((number, filled(line)) for number, line in lines)
     for suffix in ("", "f") if head[2] else ("f" if head[5] else "",):
         name = filled(head[1]) + (suffix if head[2] else "")
         yield _Text(name, suffix, (head[3], head[4] or ""), body, where)
@@ -215,17 +225,17 @@ class _FunctionParser(Grammar):
 
     # -- statements -------------------------------------------------------------------------------
 
-    def block(self, statements: list[tuple[int, str]]) -> None:
+    def block(self, statements: list[_Statement]) -> None:
         while statements:
-            depth, text = statements.pop(0)
-            inner = []
-            while statements and statements[0][0] > depth:
+            own, inner = statements.pop(0), list[_Statement]()
+            while statements and statements[0].depth > own.depth:
                 inner.append(statements.pop(0))
-            self.text, self.place = text, 0
+            self.text, self.place = own.text, 0
+            self.where = Location(self.where.path, own.line)
             self.tokens = list(self.cut())
             self.statement(inner)
 
-    def statement(self, inner: list[tuple[int, str]]) -> None:
+    def statement(self, inner: list[_Statement]) -> None:
         if self.result is not None:
             raise self.mistake("this stands behind the result")
         if self.took("let"):
@@ -250,7 +260,7 @@ class _FunctionParser(Grammar):
         if self.next:
             raise self.mistake(f"{self.next!r} is left over", self.next)
 
-    def repeated(self, inner: list[tuple[int, str]]) -> None:
+    def repeated(self, inner: list[_Statement]) -> None:
         name = self.take()
         self.take("from")
         first = int(self.take())
@@ -286,7 +296,9 @@ class _FunctionParser(Grammar):
 
     def constant(self, name: str) -> tuple[Any, DType]:
         """A constant or a list of `coefficients.py`, and the dtype of its numbers."""
-        found, typed = getattr(coefficients, name), self.took("@")
+        found, typed = getattr(coefficients, name, None), self.took("@")
+        if found is None:
+            raise self.mistake(f"there is no constant {name}", name)
         if isinstance(found, dict):
             found = found[self.suffix if typed else ""]
         while self.took("["):
@@ -362,16 +374,17 @@ def _typed(kind: str, real: DType) -> DType:
     return _TYPES[kind] if kind else real
 
 
-def _statements(lines: tuple[str, ...]) -> list[tuple[int, str]]:
-    """(indentation, text) of each statement; a line that is indented by four more goes on."""
-    found: list[tuple[int, str]] = []
-    for line in lines:
+def _statements(lines: Iterable[tuple[int, str]]) -> list[_Statement]:
+    """The statements of some lines; a line that is indented by four more goes on."""
+    found: list[_Statement] = []
+    for number, line in lines:
         text = line.strip()
         depth = len(line) - len(text)
-        if found and depth >= found[-1][0] + 4:
-            found[-1] = (found[-1][0], f"{found[-1][1]} {text}")
+        if found and depth >= found[-1].depth + 4:
+            last = found[-1]
+            found[-1] = _Statement(last.depth, last.line, f"{last.text} {text}")
         else:
-            found.append((depth, text.removesuffix(":")))
+            found.append(_Statement(depth, number, text.removesuffix(":")))
     return found
 
 
