@@ -63,7 +63,7 @@ def _of_real(real: str, bits: str, suffix: str) -> dict[str, str]:
     return found
 
 
-_OF_C = {
+OF_C = {
     **HALF_FUNCTIONS,
     **{f"ad_{name}": _library(f"ad_{name}", name, "double", "x") for name in _BESSEL},
     "ad_lgamma": """double ad_lgamma(double x) {
@@ -84,7 +84,7 @@ COMMON = {
     "ad_expit_back": ("ad_near_expit_back", "ad_is_flat"),
     "ad_erfinv": ("ad_near_erfinv", "ad_is_end"),
 }
-INLINED = definitions.names() | _OF_C.keys()
+INLINED = definitions.names() | OF_C.keys()
 # functions that are fast only in vectors
 VECTORIZED = frozenset((*VECTORS, *(f"{name}f" for name in VECTORS), *INLINED))
 # gcc does not vectorise a loop with choices that calls sin() or cos(), which must not be builtins
@@ -105,7 +105,7 @@ _INLINE = "static inline __attribute__((always_inline)) "
 @cache
 def text_of(name: str) -> str:
     """The C text of one of our functions or tables; "" for an unknown name."""
-    if text := _OF_C.get(name):
+    if text := OF_C.get(name):
         return text
     found = definitions.find(name)
     return special_functions.called().get(name, "") if found is None else function_text(found)
@@ -114,7 +114,7 @@ def text_of(name: str) -> str:
 @cache
 def _calls(name: str) -> tuple[str, ...]:
     """The functions that one of ours calls, and the tables that it reads."""
-    found = None if name in _OF_C else definitions.find(name)
+    found = None if name in OF_C else definitions.find(name)
     if found is None:
         return tuple(special_functions.named_in(text_of(name)))
     return tuple(sorted(called(found)))
