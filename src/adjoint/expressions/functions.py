@@ -7,7 +7,7 @@ around them is vectorised. Some C libraries have themselves, and functions with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
 from adjoint.c_kernels import special_functions
@@ -164,14 +164,22 @@ def _is_in_libmvec(name: str) -> bool:
 def declared(names: Iterable[str]) -> list[str]:
     """The declarations of functions that are called, in the order that C needs."""
     ours, used = _needed(names)
-    lines = []
-    lines += [f"extern {head};" for name, head in _POINTING.items() if name in used]
+    return [*_of_library(used), *_texts(ours, used)]
+
+
+def _of_library(used: set[str]) -> Iterator[str]:
+    """The declarations of the C library's functions."""
     for name, count in (VECTORS | SCALARS).items():
         for c_type, suffix in (("double", ""), ("float", "f")):
             if name + suffix in used:
                 if name in VECTORS:
-                    lines.append("#pragma omp declare simd notinbranch")
-                lines.append(f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});")
+                    yield "#pragma omp declare simd notinbranch"
+                yield f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});"
+
+
+def _texts(ours: dict[str, str], used: set[str]) -> list[str]:
+    """The texts of our functions, and declarations that not every header has."""
+    lines = [f"extern {head};" for name, head in _POINTING.items() if name in used]
     lines += [special_functions.head(text) for name, text in ours.items() if name not in INLINED]
     for name, text in ours.items():
         lines += [_INLINE + text] if name in INLINED else special_functions.definition(text)
@@ -192,23 +200,41 @@ def prelude(names: Iterable[str], data_offset: int) -> str:
         '#define NAN_double __builtin_nan("")',
         '#define NAN_float __builtin_nanf("")',
         "#define HUGE_VAL __builtin_inf()",
-        "#define inf() __builtin_inf()",
-        '#define nan() __builtin_nan("")',
-        "typedef long long i64;",
-        "typedef unsigned long long u64;",
-        HALF_TYPES.rstrip(),
-        "#define LEAST (-9223372036854775807LL - 1)",
-        "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
-        "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
-        TEAM,
-        "#define THREADS SMALLER(TEAM, 16)",
-        "#ifdef _OPENMP",
-        "extern int omp_get_thread_num(void), omp_get_num_threads(void);",
-        "#define THREAD omp_get_thread_num()",
-        "#define COUNT omp_get_num_threads()",
-        "#else",
-        "#define THREAD 0",
-        "#define COUNT 1",
-        "#endif",
     ]
-    return "\n".join([*lines, *declared(names)]) + "\n"
+    return "\n".join([*lines, *_COMMON, *declared(names)]) + "\n"
+
+
+def standalone_prelude(names: Iterable[str]) -> str:
+    """The same for a source with C's headers, whose arguments are addresses of data."""
+    lines = [
+        "#include <math.h>",
+        "#include <stddef.h>",
+        "#define DATA(objects, slot) ((objects)[slot])",
+        "#define INF_double HUGE_VAL",
+        "#define INF_float HUGE_VALF",
+        "#define NAN_double ((double)NAN)",
+        "#define NAN_float NAN",
+    ]
+    return "\n".join([*lines, *_COMMON, *_texts(*_needed(names))]) + "\n"
+
+
+_COMMON = (
+    HALF_TYPES.rstrip(),
+    "typedef long long i64;",
+    "typedef unsigned long long u64;",
+    "#define inf() INF_double",
+    "#define nan() NAN_double",
+    "#define LEAST (-9223372036854775807LL - 1)",
+    "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
+    "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
+    TEAM,
+    "#define THREADS SMALLER(TEAM, 16)",
+    "#ifdef _OPENMP",
+    "extern int omp_get_thread_num(void), omp_get_num_threads(void);",
+    "#define THREAD omp_get_thread_num()",
+    "#define COUNT omp_get_num_threads()",
+    "#else",
+    "#define THREAD 0",
+    "#define COUNT 1",
+    "#endif",
+)
