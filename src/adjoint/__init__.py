@@ -228,6 +228,7 @@ _NAMES = {
     "save": "adjoint.serialization",
     "scan": "adjoint.graph.control.scan",
     "simplify": "adjoint.graph",
+    "smoothness": "adjoint.reports.smoothness",
     "sparsity": "adjoint.sparse_derivatives.report",
     "spmm": "adjoint.sparse",
     "svd_lowrank": "adjoint.lowrank",

@@ -416,17 +416,46 @@ def test_several_lengths_that_are_zero_at_once(way: str, seed: int) -> None:
     np.testing.assert_allclose(found, true, 1e-9, 1e-9 * np.abs(true).max())
 
 
+def after_a_write(x: Any) -> Any:
+    y = x * 1
+    y.mul_(3)
+    return y.norm() * x.norm()
+
+
+def distances(x: Any) -> Any:
+    points = ad.tensor(np.stack([0 * POINT, POINT, 0 * POINT]))
+    return (ad.cdist(x[None], points) * ad.cdist(2 * x[None], 2 * points)).sum()
+
+
+def mapped(x: Any) -> Any:
+    factors = ad.tensor([1.0, 2.0], dtype=ad.float64)
+    return ad.vmap(lambda c: (c * x).norm() * (3 * c * x).norm())(factors).sum()
+
+
+# A function of several lengths that are 0 at 0, and its Hessian there.
+SCALES: dict[str, tuple[Function, Any]] = {
+    "norms": (lambda x: x.norm() * (2 * x).norm(), 4 * I),
+    "sizes": (lambda x: (x.abs() * (3 * x).abs()).sum(), 6 * I),
+    "sizes in one call": (lambda x: ad.stack([x, 3 * x]).abs().prod(0).sum(), 6 * I),
+    "norms in one call": (lambda x: ad.stack([x, 2 * x]).norm(dim=1, keepdim=True).prod(), 4 * I),
+    "the same twice": (lambda x: (x - 1).norm() * 0 + (x - 0).norm() * (0 - x).norm(), 2 * I),
+    "kernels": (
+        lambda x: matern3((x / 0.5).norm()) * matern5((x / 2).norm()),
+        -(12 + 5 / 12) * I,
+    ),
+    "complex": (lambda x: ad.complex(*x).abs() * (2 * ad.complex(*x)).abs(), 4 * I),
+    "after a write": (after_a_write, 6 * I),
+    "cdist": (distances, 12 * I),
+    "vmap": (mapped, 30 * I),
+}
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_lengths_of_different_scales(way: str) -> None:
-    x = ad.zeros(2, dtype=ad.float64)
-    for f, true in (
-        (lambda x: x.norm() * (2 * x).norm(), 4 * I),
-        (lambda x: (x.abs() * (3 * x).abs()).sum(), 6 * I),
-        (lambda x: ad.stack([x, 3 * x]).abs().prod(0).sum(), 6 * I),
-        (lambda x: (x - 1).norm() * 0 + x.norm() * x.norm(), 2 * I),
-        (lambda x: matern3((x / 0.5).norm()) * matern5((x / 2).norm()), -(12 + 5 / 12) * I),
-    ):
-        np.testing.assert_allclose(WAYS[way](f, x).numpy(), true, 1e-9, 1e-9)
+@pytest.mark.parametrize("name", SCALES)
+def test_lengths_of_different_scales(name: str, way: str) -> None:
+    f, true = SCALES[name]
+    found = WAYS[way](f, ad.zeros(2, dtype=ad.float64)).numpy()
+    np.testing.assert_allclose(found, true, 1e-9, 1e-9)
 
 
 # Functions of several roots, and their derivatives at 0.

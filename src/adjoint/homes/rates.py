@@ -21,6 +21,7 @@ import math
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ class Direction:
         if not leaves:
             return None
         towards = [_cotangent(e, self._part(e)) for e in leaves]
-        ends: list[Any] = list(map(_End, leaves))
+        ends = [SimpleNamespace(edge=leaf) for leaf in leaves]
         how = BackwardRequest(self.twice, retain_graph=True, linear=True)
         depth = tensor.home.position if isinstance(tensor.home, Level) else 0
         with changed(levels=current().levels[:depth]):
@@ -222,13 +223,6 @@ def _expands(shape: Sequence[int], to: Sequence[int]) -> bool:
 def _is_above(tensor: Any) -> bool:
     """Whether a tensor is on a transform, but not a trace, whose tensors stand for numbers."""
     return isinstance(tensor.home, Level) and not tensor.home.creates
-
-
-@dataclass
-class _End:
-    """What stands for a tensor of which a backward pass finds the gradient."""
-
-    edge: Leaf
 
 
 def _cotangent(leaf: Leaf, part: _Part) -> Any:

@@ -21,6 +21,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Matrix = Any  # a boolean CSR matrix of SciPy
 
 REVERSE = 1.5  # times as long as a product with a column takes a product with a row
+_TURNS = 12  # in which the best colouring is tried again in another order
 _LARGE = 1 << 22  # edges of a graph from which only one order is tried
 
 
@@ -59,7 +60,7 @@ def of_columns(matrix: Matrix) -> Colouring:
     rows, columns = _coordinates(matrix)
     places = colours[columns] * matrix.shape[0] + rows
     absent = np.full(matrix.shape[0], -1)
-    return Colouring(colours, absent, int(colours.max(initial=-1)) + 1, 0, places)
+    return Colouring(colours, absent, _count(colours), 0, places)
 
 
 def of_rows(matrix: Matrix) -> Colouring:
@@ -68,13 +69,13 @@ def of_rows(matrix: Matrix) -> Colouring:
     rows, columns = _coordinates(matrix)
     places = colours[rows] * matrix.shape[1] + columns
     absent = np.full(matrix.shape[1], -1)
-    return Colouring(absent, colours, 0, int(colours.max(initial=-1)) + 1, places)
+    return Colouring(absent, colours, 0, _count(colours), places)
 
 
 def symmetric(matrix: Matrix) -> Colouring:
     """The best star colouring of a symmetric matrix; sums of columns alone."""
     colours = _star_colours(matrix)
-    count = int(colours.max(initial=-1)) + 1
+    count = _count(colours)
     rows, columns = _coordinates(matrix)
     alone = _is_alone(rows, colours[columns], count)
     size = matrix.shape[0]
@@ -93,12 +94,12 @@ def of_both(matrix: Matrix) -> Colouring:
     found = _star_colours(whole)
     column, row = _renumbered(found[:width]), _renumbered(found[width:])
     rows, columns = _coordinates(matrix)
-    forward, reverse = int(column.max(initial=-1)) + 1, int(row.max(initial=-1)) + 1
+    forward, reverse = _count(column), _count(row)
     by_column = _is_alone(rows, column[columns], forward)
     by_row = _is_alone(columns, row[rows], reverse)
     column_used, row_used = _chosen(column[columns], row[rows], by_column, by_row)
     column, row = _kept(column, column_used), _kept(row, row_used)
-    forward, reverse = int(column.max(initial=-1)) + 1, int(row.max(initial=-1)) + 1
+    forward, reverse = _count(column), _count(row)
     is_forward = by_column & (column[columns] >= 0)
     places = np.where(
         is_forward,
@@ -169,13 +170,32 @@ def _fewest(colours: Callable[[Array], Array], least: int, degrees: Array, graph
     """The colouring with the fewest colours among those by some orders."""
     found: Array | None = None
     for order in _orders(degrees, graph):
-        new = colours(order)
-        if found is None or new.max(initial=-1) < found.max(initial=-1):
-            found = new
-        if found.max(initial=-1) + 1 <= least:
-            break
+        found = min([*([] if found is None else [found]), colours(order)], key=_count)
+        if _count(found) <= least:
+            return found
     assert found is not None
+    for turn in range(_TURNS if degrees.sum() <= _LARGE else 0):
+        if _count(found) <= least:
+            break
+        found = min(found, colours(_by_classes(found, turn)), key=_count)
     return found
+
+
+def _count(colours: Array) -> int:
+    return int(colours.max(initial=-1)) + 1
+
+
+def _by_classes(colours: Array, turn: int) -> Array:
+    """The vertices of one colour after those of another: by these again never takes more colours.
+
+    The last colour comes first, or the most frequent one, or any.
+    """
+    ranks = (
+        -np.arange(_count(colours)),
+        -np.bincount(colours),
+        np.random.default_rng(turn).permutation(_count(colours)),
+    )[turn % 3]
+    return np.argsort(ranks[colours], kind="stable")
 
 
 def _orders(degrees: Array, graph: Any) -> Iterator[Array]:

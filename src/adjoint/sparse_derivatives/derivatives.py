@@ -175,7 +175,7 @@ def _direct(linear: Linearized, inputs: Sequence[Any]) -> Entries:
         start += numbers.size
     known = dict(zip(values[: linear.primals], inputs, strict=True))
     found = Propagation(linear.graph, Diagonals(), known).run(tangents)
-    return entries_of(found, linear.rows, inputs[0].dtype)
+    return entries_of(found, linear.graph.outputs)
 
 
 def pattern_of(linear: Linearized, inputs: Sequence[Any] = ()) -> Any:

@@ -152,22 +152,27 @@ def _where_there(diagonal: Diagonal) -> Any:
     return packet("where")(make(diagonal.there), diagonal.weight, 0.0)
 
 
-def entries_of(outputs: Sequence[Sum | None], sizes: Sequence[int], dtype: Any) -> Entries:
-    """The entries of the derivatives of several outputs with some numbers of elements."""
-    rows, columns, places, values = [], [], [], []
+def entries_of(found: Sequence[Sum | None], outputs: Sequence[Value]) -> Entries:
+    """The entries of the derivatives of several outputs."""
+    nothing = np.zeros(0, np.int64)
+    rows, columns, places, values = [nothing], [nothing], [nothing], []
     row = place = 0
-    for part, size in zip(outputs, sizes, strict=True):
+    for part, output in zip(found, outputs, strict=True):
+        size = math.prod(output.shape)
         for diagonal in part or []:
             there = np.flatnonzero(diagonal.columns)
             rows.append(row + there)
             columns.append(diagonal.columns.ravel()[there] - 1)
             places.append(place + there)
-            values.append(diagonal.weight.reshape((-1,)))
+            values.append(_as(output, diagonal.weight).reshape((-1,)))
             place += size
         row += size
-    if not values:
-        nothing = np.zeros(0, np.int64)
-        return Entries(nothing, nothing, nothing, make(np.zeros(0, dtype.np)))
-    whole = values[0] if len(values) == 1 else packet("cat")(values, 0)
     joined = np.concatenate
+    values = values or [make(np.zeros(0, outputs[0].dtype.np))]
+    whole = values[0] if len(values) == 1 else packet("cat")(values, 0)
     return Entries(joined(rows), joined(columns), joined(places), whole)
+
+
+def _as(output: Value, weight: Any) -> Any:
+    """A weight in the dtype of its output: a number that was traced has lost its weakness."""
+    return weight if weight.dtype is output.dtype else weight.to(output.dtype)

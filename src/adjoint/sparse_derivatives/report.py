@@ -149,7 +149,8 @@ def sparsity(
     >>> found
     <adjoint.Sparsity: 8 × 9, 16 entries (22.2 %), 2 colours, forward>
     >>> print(found.picture())
-    ⠳⣄
+    ⠙⢦⡀⠀⠀
+    ⠀⠀⠙⢦⡀
     """
     if order not in (1, 2):
         raise ArgumentError(f"sparsity: order must be 1 or 2, got {order!r}")

@@ -40,7 +40,7 @@ def _address(symbol: str) -> int | None:
     file, *names = symbol.split(":")
     if file in _LIBRARIES:
         return _of_scipy(_LIBRARIES[file], *names)
-    return ctypes.cast(loading.routine(file, *names), ctypes.c_void_p).value
+    return loading.address(file, *names)
 
 
 def _of_scipy(library: str, name: str) -> int | None:
