@@ -1,9 +1,10 @@
-"""Routines from c_kernels for row-major arrays: factors of matrices, sorting, gathers and scatters,
-Fourier transforms.
+"""Which routine computes a node: of BLAS and LAPACK, or a C function of c_kernels.
 
-A row says `routine: sort`; `find` returns the C function for a node of such a row, with the numbers
-to call it with. Each function takes its numbers, operands and results, and returns whether it
-failed. After a failure the program runs eagerly, and a kernel says what is wrong.
+A row says `routine: sort`, and `routine` says whether, and with which numbers, a C function
+computes a node of such a row: this depends on the node and on the target alone. Most functions are
+for row-major arrays: factors of matrices, sorting, gathers and scatters, Fourier transforms. Each
+takes its numbers, operands and results, and returns whether it failed. After a failure the program
+runs eagerly, and a kernel says what is wrong.
 """
 
 from __future__ import annotations
@@ -13,42 +14,26 @@ import struct
 from collections.abc import Callable
 
 from adjoint.c_kernels import fourier, loading, sorting
-from adjoint.core.c_types import KINDS, LETTERS, REAL_KINDS
-from adjoint.core.records import record
+from adjoint.checks import pooling as windows
+from adjoint.compiler.definitions import Routine, RoutineDefinition, is_join
+from adjoint.compiler.target import Target
+from adjoint.core.c_types import KINDS, REAL_KINDS
 from adjoint.core.shapes import Shape, around, row_major
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
-
-
-@record
-class Routine:
-    """A C function of ours, with the numbers to call it with."""
-
-    file: str  # "factors": c_kernels/factors.c
-    name: str  # "lu"
-    kind: str  # its C type: "double"
-    numbers: tuple[int, ...]
-    helpers: tuple[str, ...] = ()  # from LAPACK; addresses follow the operands: ("getrf",)
-    flops: int | None = None  # if known
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """The symbols whose addresses a program needs: "factors:lu:double", "lapack:dgetrf"."""
-        return f"{self.file}:{self.name}:{self.kind}", *(
-            f"lapack:{LETTERS[self.kind]}{name}" for name in self.helpers
-        )
-
+from adjoint.graph.passes.products_onto import is_onto
 
 Finder = Callable[[Node], Routine | None]
 
 
-def find(node: Node) -> Routine | None:
-    """The routine that computes a node; None if no routine does or its code cannot be built."""
-    rule = _FINDERS.get(node.op.row.routine)
-    found = None if rule is None else rule(node)
-    if found is None or loading.routine(found.file, found.name, found.kind) is None:
-        return None
-    return found
+def routine(node: Node, target: Target) -> RoutineDefinition | None:
+    """The routine that computes a node; None if no routine does."""
+    if is_join(node):
+        return RoutineDefinition("join") if len(node.args[0]) > target.limits.pieces else None
+    found = _of_strides(node)
+    rule = _FINDERS.get(node.op.row.routine) if found is None else None
+    ours = None if rule is None else rule(node)
+    return found if ours is None else RoutineDefinition(ours.name, ours)
 
 
 # -- factors of matrices --------------------------------------------------------------------------
@@ -573,4 +558,98 @@ _FINDERS: dict[str, Finder] = {
     "bits": _same_bits,
     "layer": lambda node: _layer(node, "layer"),
     "layer_back": lambda node: _layer(node, "layer_back"),
+}
+
+
+# -- operands of any strides -----------------------------------------------------------------------
+
+
+def _of_strides(node: Node) -> RoutineDefinition | None:
+    """The routine of a node that takes operands of any strides; None if there is none."""
+    floats = ("float32", "float64")
+    if (
+        node.outputs[0].dtype.name not in floats
+        or 0 in node.outputs[0].shape
+        or any(0 in v.shape for v in node.inputs())
+    ):
+        return None
+    product = node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1
+    if product or is_onto(node):
+        return RoutineDefinition("product")
+    rule = _STRIDED.get(node.op.row.routine)
+    return None if rule is None else rule(node)
+
+
+def _trsm(node: Node) -> RoutineDefinition | None:
+    a, b = node.args[:2]
+    even = b.shape == node.output.shape and a.shape[:-2] == b.shape[:-2]
+    return RoutineDefinition("trsm") if even else None
+
+
+def _potrf(node: Node) -> RoutineDefinition | None:
+    return RoutineDefinition("potrf", telling=_cholesky(node))
+
+
+def _convolution(node: Node) -> RoutineDefinition | None:
+    return _map_of_images(node, "spread" if argument(node, "transposed") else "convolve")
+
+
+def _map_of_images(node: Node, name: str) -> RoutineDefinition | None:
+    """A map of a convolution: spread, convolve, correlate."""
+    is_of_one = len({v.dtype.name for v in node.inputs()}) == 1
+    fits = is_of_one and len(node.output.shape) - 2 <= loading.MOST
+    return RoutineDefinition(name) if fits else None
+
+
+def _pooling(node: Node, name: str) -> RoutineDefinition | None:
+    """Max pooling, or its backward through indices.
+
+    Small windows are decomposed into slices, which fuse with their neighbours.
+    """
+    dims = pooled_dimensions(node)
+    kernel = windows.each(node.op.name, "kernel_size", argument(node, "kernel_size"), dims)
+    if name == "maxima" and math.prod(kernel) <= windows.FEW:
+        return None
+    return RoutineDefinition(name) if dims <= loading.MOST else None
+
+
+def _attention(node: Node, name: str) -> RoutineDefinition | None:
+    """Attention in blocks."""
+    query, key, value, bias, coins = (
+        argument(node, n) for n in ("query", "key", "value", "bias", "coins")
+    )
+    batch = query.shape[:-2]
+    even = key.shape[:-2] == batch == value.shape[:-2] and len(batch) <= loading.MOST
+    kind = query.dtype.name
+    fits = bias is None or bias.dtype.name in (kind, "bool")
+    if coins is not None or not even or not fits:
+        return None
+    if name == "attend_backward" and argument(node, "output_mask")[3]:
+        return None
+    return RoutineDefinition(name)
+
+
+def keeps_scores(node: Node, target: Target) -> bool:
+    """Whether a node is an attention with scores few enough to keep for the backward."""
+    if not node.op.row.routine.startswith("attention"):
+        return False
+    query, key = argument(node, "query"), argument(node, "key")
+    return query.shape[-2] * key.shape[-2] < target.costs.scores
+
+
+def pooled_dimensions(node: Node) -> int:
+    """The dimensions of an operator's windows, read from its schema: 2 for int[2] kernel_size."""
+    arguments = {a.name: a for a in node.op.schema.arguments}
+    return arguments["kernel_size"].type.length or 0
+
+
+_STRIDED = {
+    "triangular": _trsm,
+    "cholesky": _potrf,
+    "convolution": _convolution,
+    "correlation": lambda node: _map_of_images(node, "correlate"),
+    "maxima": lambda node: _pooling(node, "maxima"),
+    "back": lambda node: _pooling(node, "back"),
+    "attention": lambda node: _attention(node, "attend"),
+    "attention_backward": lambda node: _attention(node, "attend_backward"),
 }

@@ -126,7 +126,7 @@ def source(
     places = {v: k for k, v in enumerate((numbers, *arrays))}
     objects = ", ".join(f"DATA(objects, {places[v]})" for v in piece.pointers)
     text = printed(piece, piece.name) + _UPDATE.format(objects=objects)
-    return functions.prelude(functions.called_in(text), build.data_offset()) + text
+    return functions.prelude(sorted(piece.calls), build.data_offset()) + text
 
 
 def _statement(node: Any, made: dict[Any, Variable], dtype: DType) -> Let:
