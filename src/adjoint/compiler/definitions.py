@@ -246,6 +246,9 @@ class Prefix(Combination):
     """Running totals along one dimension: 'sum', 'prod'."""
 
 
+_LIBRARIES = {"gemm": "blas"}  # of the helpers that are not LAPACK's
+
+
 @record
 class Routine:
     """A C function of ours, with the numbers to call it with."""
@@ -254,14 +257,14 @@ class Routine:
     name: str  # "lu"
     kind: str  # its C type: "double"
     numbers: tuple[int, ...]
-    helpers: tuple[str, ...] = ()  # from LAPACK; addresses follow the operands: ("getrf",)
+    helpers: tuple[str, ...] = ()  # from BLAS and LAPACK; addresses follow the operands: ("getrf",)
     flops: int | None = None  # if known
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """The symbols whose addresses a program needs: "factors:lu:double", "lapack:dgetrf"."""
         return f"{self.file}:{self.name}:{self.kind}", *(
-            f"lapack:{LETTERS[self.kind]}{name}" for name in self.helpers
+            f"{_LIBRARIES.get(name, 'lapack')}:{LETTERS[self.kind]}{name}" for name in self.helpers
         )
 
 

@@ -110,8 +110,8 @@ def _address(name: str) -> int | None:
     if ":" not in name:
         return _of_scipy("cython_lapack" if routine == "potrf" else "cython_blas", name)
     file, *symbol = name.split(":")
-    if file == "lapack":
-        return _of_scipy("cython_lapack", *symbol)
+    if file in ("blas", "lapack"):
+        return _of_scipy(f"cython_{file}", *symbol)
     return loading.address(file, *symbol)
 
 

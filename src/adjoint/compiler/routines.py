@@ -126,7 +126,7 @@ def _ldl(node: Node) -> Routine | None:
 
 def _exponential(node: Node) -> Routine | None:
     count, n, _ = _matrices(node)
-    return _factor("exponential", node, count, n, helpers=("gesv",))
+    return _factor("exponential", node, count, n, helpers=("gesv", "gemm"))
 
 
 def _distinct(node: Node) -> Routine | None:
