@@ -13,7 +13,7 @@ import math
 import struct
 from collections.abc import Callable
 
-from adjoint.c_kernels import fourier, loading, sorting
+from adjoint.c_kernels import distance, fourier, loading, sorting
 from adjoint.checks import pooling as windows
 from adjoint.compiler.definitions import Routine, RoutineDefinition, is_join
 from adjoint.compiler.target import Target
@@ -487,6 +487,20 @@ def _fourier_backward(node: Node) -> Routine | None:
     return Routine("fourier", "backward", kind, sizes)
 
 
+# -- distances ------------------------------------------------------------------------------------
+
+
+def _distances(node: Node) -> Routine | None:
+    x, y, p = node.args[:3]
+    kind = REAL_KINDS.get(x.dtype.np)
+    if kind is None or y.dtype is not x.dtype or x.shape[:-2] != y.shape[:-2]:
+        return None
+    if p not in distance.KINDS or 0 in (*x.shape, *y.shape):
+        return None
+    sizes = math.prod(x.shape[:-2]), x.shape[-2], *y.shape[-2:]
+    return Routine("distance", "distances", kind, (*sizes, distance.KINDS[p]))
+
+
 # -- layers over time ------------------------------------------------------------------------------
 
 
@@ -556,6 +570,7 @@ _FINDERS: dict[str, Finder] = {
     "fourier_forward": _fourier_forward,
     "fourier_backward": _fourier_backward,
     "bits": _same_bits,
+    "distances": _distances,
     "layer": lambda node: _layer(node, "layer"),
     "layer_back": lambda node: _layer(node, "layer_back"),
 }

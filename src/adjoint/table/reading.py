@@ -92,6 +92,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "top",
         "quantiles",
         "quantiles_of_numbers",
+        "distances",
         "search",
         "count",
         "within",
