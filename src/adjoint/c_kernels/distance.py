@@ -27,4 +27,5 @@ def distances(a: Array, b: Array, p: float) -> Array | None:
         return None
     result = np.empty((len(a), len(b)), a.dtype)
     sizes = [1, len(a), len(b), a.shape[1], kind]
-    return None if loading.call_on(run, sizes, (contiguous(a), contiguous(b)), (result,)) else result
+    failed = loading.call_on(run, sizes, (contiguous(a), contiguous(b)), (result,))
+    return None if failed else result
