@@ -108,6 +108,14 @@ def _is_negative(number: Any) -> bool:
     return math.copysign(1, number) < 0 if isinstance(number, float) else False
 
 
+def name_fill(rewriter: Any, node: Node) -> Any:
+    """full(s, 0) -> zeros(s),  full(s, 1) -> ones(s): equal tensors by one name"""
+    number = node.args[1]
+    if type(number) in (int, float) and number in (0, 1) and not _is_negative(number):
+        return rewriter.filled(number, node.outputs[0])
+    return None
+
+
 def multiply_by_zero(rewriter: Any, node: Node) -> Any:
     """n * 0 -> 0 for whole numbers; a float may be infinite or NaN"""
     out = node.outputs[0]
@@ -387,6 +395,7 @@ BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
 )
 # rules by the name of an operator
 RULES: dict[str, tuple[Rule, ...]] = {
+    "full": (name_fill,),
     "mul": (multiply_by_zero,),
     "where": (same_choice, mask_twice),
     "masked_fill": (mask_twice,),
