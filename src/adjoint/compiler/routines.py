@@ -501,6 +501,18 @@ def _distances(node: Node) -> Routine | None:
     return Routine("distance", "distances", kind, (*sizes, distance.KINDS[p]))
 
 
+# -- texts of unknown alignment -------------------------------------------------------------------
+
+
+def _alphas(node: Node, name: str) -> Routine | None:
+    emitted, blocked, inputs = node.args[-4:-1] if name == "alphas_back" else node.args
+    kind = REAL_KINDS.get(emitted.dtype.np)
+    names = blocked.dtype.name, inputs.dtype.name
+    if kind is None or names != ("bool", "int64") or 0 in emitted.shape:
+        return None
+    return Routine("alignment", name, kind, tuple(emitted.shape))
+
+
 # -- layers over time ------------------------------------------------------------------------------
 
 
@@ -571,6 +583,8 @@ _FINDERS: dict[str, Finder] = {
     "fourier_backward": _fourier_backward,
     "bits": _same_bits,
     "distances": _distances,
+    "alphas": lambda node: _alphas(node, "alphas"),
+    "alphas_back": lambda node: _alphas(node, "alphas_back"),
     "layer": lambda node: _layer(node, "layer"),
     "layer_back": lambda node: _layer(node, "layer_back"),
 }

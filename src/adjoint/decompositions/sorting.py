@@ -6,12 +6,11 @@ import math
 import sys
 from typing import Any
 
-import numpy as np
-
 from adjoint import ops
 from adjoint.checks.sorting import axis_of, check_count, check_quantile
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, wrap_dim
 from adjoint.core.symbolic_sizes import is_open
 
@@ -185,7 +184,7 @@ def isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: b
     """Every pair compared; among many test elements, the place of each element is searched for."""
     others, count = test_elements.reshape((-1,)), math.prod(test_elements.shape)
     if is_open(count) or count > _FEW:
-        common = dtypes.of(np.result_type(elements.dtype.np, others.dtype.np))
+        common = result_type(elements, others)
         ordered, wanted = others.to(common).sort()[0], elements.to(common)
         found = ordered[ops.searchsorted(ordered, wanted).clamp(max=count - 1)] == wanted
     else:

@@ -93,6 +93,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "quantiles",
         "quantiles_of_numbers",
         "distances",
+        "alphas",
+        "alphas_back",
         "search",
         "count",
         "within",

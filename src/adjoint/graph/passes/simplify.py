@@ -16,7 +16,7 @@ import numpy as np
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import wrap_dims
 from adjoint.core.symbolic_sizes import is_for_many
-from adjoint.graph.facts import argument, is_call, keeps_order, reads_memory
+from adjoint.graph.facts import argument, filled, is_call, keeps_order, reads_memory
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes import parts
 from adjoint.graph.passes.dead_code import eliminate_dead
@@ -110,7 +110,7 @@ def _is_negative(number: Any) -> bool:
 
 def name_fill(rewriter: Any, node: Node) -> Any:
     """full(s, 0) -> zeros(s),  full(s, 1) -> ones(s): equal tensors by one name"""
-    number = node.args[1]
+    number = filled(node)
     if type(number) in (int, float) and number in (0, 1) and not _is_negative(number):
         return rewriter.filled(number, node.outputs[0])
     return None
@@ -384,6 +384,7 @@ Rule = Callable[[Any, Node], Any]
 # rules by facts of an operator's row
 BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
     (lambda row: row.identities, (drop_identity,)),
+    (lambda row: row.fills and not row.fills.isdigit(), (name_fill,)),
     (lambda row: row.undoes_itself, (undo_twice,)),
     (lambda row: row.archetype.result == "bool", (compare_mask,)),
     (lambda row: row.keeps_order, (join_reshapes,)),
@@ -395,7 +396,6 @@ BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
 )
 # rules by the name of an operator
 RULES: dict[str, tuple[Rule, ...]] = {
-    "full": (name_fill,),
     "mul": (multiply_by_zero,),
     "where": (same_choice, mask_twice),
     "masked_fill": (mask_twice,),
