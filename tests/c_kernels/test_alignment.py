@@ -30,7 +30,8 @@ def test_native_steps_are_those_of_numpy(shape: Any, dtype: Any, monkeypatch: An
     monkeypatch.setattr(alignment, "LARGE", 1)
     native = alignment.alphas(emitted, blocked, inputs)
     native_back = alignment.alphas_back(grad, emitted, blocked, inputs, alphas)
-    assert native is not None and native_back is not None
+    assert native is not None
+    assert native_back is not None
     error = 40 * np.finfo(dtype).eps
     np.testing.assert_allclose(native, alphas, error, error)
     np.testing.assert_allclose(native_back, back, error, error * max(np.abs(back).max(), 1))
