@@ -241,6 +241,14 @@ def ctc_loss_of_lists(
     return _ctc(log_probs, targets, inputs, lengths, longest, blank, zero_infinity)
 
 
+def _known(lengths: Tensor) -> list[int] | None:
+    """The lengths as numbers; None inside a transform, where they have none."""
+    try:
+        return [int(n) for n in lengths.tolist()]
+    except AdjointError:
+        return None
+
+
 def ctc_loss_of_tensors(
     log_probs: Tensor,
     targets: Tensor,
@@ -250,14 +258,11 @@ def ctc_loss_of_tensors(
     zero_infinity: bool,
 ) -> tuple[Tensor, Tensor]:
     """ctc_loss with lengths in tensors, which inside a transform stand for their limits."""
+    steps, sizes = _known(input_lengths), _known(target_lengths)
     longest = targets.shape[-1]
-    try:
-        known = [[int(n) for n in lengths.tolist()] for lengths in (input_lengths, target_lengths)]
-    except AdjointError:
-        pass
-    else:
-        _check(log_probs, targets, *known, blank)
-        longest = max(known[1], default=0)
+    if steps is not None and sizes is not None:
+        _check(log_probs, targets, steps, sizes, blank)
+        longest = max(sizes, default=0)
     inputs, lengths = input_lengths.to(dtypes.int64), target_lengths.to(dtypes.int64)
     return _ctc(log_probs, targets, inputs, lengths, longest, blank, zero_infinity)
 
