@@ -127,6 +127,10 @@ class CSpelling:
             inner = f"{tree.called}({self.text(tree.operand, _CHOICE)})"
         if source in HALVES or tree.dtype in HALVES:
             return inner
+        if source is dtypes.bool_ and not tree.dtype.is_complex:
+            # a cast would make vectors of bytes of what processors keep as masks
+            kind = C_TYPES[tree.dtype.name]
+            return f"({inner} ? {literal(1, kind)} : {literal(0, kind)})"
         return f"(({C_TYPES[tree.dtype.name]}){inner})"
 
     def unary(self, tree: Unary, level: int) -> str:
