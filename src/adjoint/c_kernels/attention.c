@@ -192,7 +192,7 @@ int attend_REAL(const Sizes *z, const Operands *x, REAL *output, REAL *sums) {
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(static, 1) nowait
     for (long n = 0; n < work; n++) {
       const long first = n % shares * share;
       long at[ARRAYS];
@@ -303,7 +303,7 @@ int attend_backward_REAL(const Sizes *z, const Operands *x, const Gradients_REAL
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(static, 1) nowait
     for (long n = 0; n < count; n++) {
       long at[ARRAYS];
       begin(z, n, at);

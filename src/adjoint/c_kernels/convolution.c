@@ -294,7 +294,7 @@ int convolve_REAL(const Geometry *g, const REAL *large, const REAL *weights, con
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long number = 0; number < c.count; number++) {
       if (!image || !out || !taps) continue;
       Piece p = piece(g, &c, number);
@@ -362,7 +362,7 @@ int spread_REAL(const Geometry *g, const REAL *small, const REAL *weights, const
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long number = 0; number < c.count; number++) {
       if (!image || !out || !taps) continue;
       Piece p = piece(g, &c, number);
@@ -605,7 +605,7 @@ int correlate_REAL(const Geometry *g, const REAL *large, const REAL *small, REAL
       failed = 1;
     } else if (many)
       memset(rows, 0, (size_t)(step * c.each[0] * widest) * sizeof(REAL));
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long number = 0; number < c.count; number++) {
       if (!ready) continue;
       Piece p = piece(g, &c, number);

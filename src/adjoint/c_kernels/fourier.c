@@ -186,7 +186,7 @@ static int along_REAL(REAL *x, long outer, long n, long inner, int backward, dou
 #pragma omp atomic write
       wrong = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long r = 0; r < outer * inner; r++) {
       if (!line) continue;
       REAL *at = x + 2 * (r / inner * n * inner + r % inner);
@@ -234,7 +234,7 @@ int forward_REAL(const long *sizes, const void *const *given, void *const *made)
 #pragma omp atomic write
       wrong = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long r = 0; r < sizes[0] * inner; r++) {
       if (!line) continue;
       const REAL *from = (const REAL *)given[0] + r / inner * n * inner + r % inner;

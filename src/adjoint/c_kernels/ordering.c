@@ -75,7 +75,7 @@ int sort_REAL(const long *sizes, const void *const *given, void *const *made) {
 #pragma omp atomic write
       wrong = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long r = 0; r < rows; r++) {
       if (!items) continue;
       const long at = r / inner * n * inner + r % inner;

@@ -175,7 +175,7 @@ int maxima_REAL(const Geometry *g, const REAL *large, REAL *small, long long *in
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long n = 0; n < PLANES(g); n++) {
       if (!best || !where) continue;
       long image = n / g->groups, channel = n % g->groups;
@@ -220,7 +220,7 @@ int uneven_REAL(const Geometry *g, const long *spans, const REAL *large, REAL *s
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(static) collapse(3)
+#pragma omp for schedule(static) collapse(3) nowait
     for (long n = 0; n < PLANES(g); n++)
       for (long d = 0; d < g->small[0]; d++)
         for (long h = 0; h < g->small[1]; h++) {

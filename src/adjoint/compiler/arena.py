@@ -27,7 +27,8 @@ from adjoint.core.symbolic_sizes import at
 from adjoint.graph.ir import Value
 
 ALIGNMENT = 64
-THREADS = 16  # at most; each thread has its own accumulators
+THREADS = 16  # at most; each has its own scratch memory
+PARTS = 16  # of a step that threads share, at most; each has its own accumulators
 Sizes = tuple[int, ...]  # values of the size symbols, in order; (): the sizes of the example
 
 
@@ -111,7 +112,7 @@ def arrange(layout: ProgramLayout, elsewhere: set[Value], sizes: Sizes = ()) -> 
             made = [layout.programs[number], *(v.program for v in layout.versions[number])]
             room = max(scratch(program, sizes) for program in made)
         if isinstance(step, Sweep):
-            room = THREADS * step.room
+            room = THREADS * step.block_room + PARTS * step.sum_room
         layout.starts[number] = arena.take(room, number, number)
         for value in writes(step):
             if value not in elsewhere and value not in layout.offsets:
@@ -126,7 +127,7 @@ def scratch(program: LoopProgram, sizes: Sizes) -> int:
     if not program.scratch:
         return 0
     partial = int(at(program.partial, sizes) if sizes else program.partial)
-    threads = THREADS if program.divisible and partial <= shaping.MOST_PARTIAL else 1
+    threads = max(THREADS, PARTS) if program.divisible and partial <= shaping.MOST_PARTIAL else 1
     return threads * 8 * int(at(program.scratch, sizes) if sizes else program.scratch)
 
 

@@ -1335,13 +1335,5 @@ def prelude(called: Iterable[str], data_offset: int) -> str:
         "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
         TEAM,
         "#define THREADS SMALLER(TEAM, 16)",
-        "#ifdef _OPENMP",
-        "extern int omp_get_thread_num(void), omp_get_num_threads(void);",
-        "#define THREAD omp_get_thread_num()",
-        "#define COUNT omp_get_num_threads()",
-        "#else",
-        "#define THREAD 0",
-        "#define COUNT 1",
-        "#endif",
     ]
     return "\n".join([*lines, *declared(called)]) + "\n"

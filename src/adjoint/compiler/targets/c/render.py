@@ -8,18 +8,18 @@ branch) gets pointers to the values that it reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.arena import THREADS, ProgramLayout
+from adjoint.compiler.arena import PARTS, THREADS, ProgramLayout
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Callback, Nested, RoutineCall, Strided
-from adjoint.compiler.sweeps import Sweep
+from adjoint.compiler.sweeps import Sweep, reads, writes
 from adjoint.compiler.targets.c.joining import DECLARED, taken
 from adjoint.compiler.targets.c.printer import printed
 from adjoint.compiler.targets.c.regions import Regions
@@ -33,11 +33,16 @@ from adjoint.compiler.targets.c.scope import (
 )
 from adjoint.compiler.targets.c.tapes import TAPE_DECLARED
 from adjoint.compiler.targets.c.threads import (
+    SHARED,
+    Shared,
+    adding,
     joining,
     joining_name,
     own_arguments,
     own_memory,
     sharing,
+    stride,
+    task,
 )
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.shapes import row_major
@@ -59,7 +64,7 @@ class Renderer:
         self.table = table
         self.functions: dict[str, str] = {}  # text without the name -> name
         self.totals: dict[str, str] = {}  # the same for functions that join accumulators
-        self.shared: dict[str, str] = {}  # the same for functions that share rows among threads
+        self.shared: dict[Shared, str] = {}  # the same for functions that share rows among threads
         self.outlined: set[str] = set()  # texts of functions that must not be inlined
         self.parts: list[str] = []  # functions for parts of a long segment
 
@@ -118,40 +123,40 @@ class Renderer:
         largest = scope.layout.largest
         enough = AWAKE if is_open(largest) or largest >= PARALLEL else PARALLEL
         parallel = made.divisible and (is_open(made.work) or made.work >= enough)
-        threads = THREADS if parallel else 1
+        parts = PARTS if parallel else 1
         if made.scratch:
             start = self.table.number(scope.layout, number, 0)
             lines.append(f"double *const scratch = (double *)({scope.base} + {start});")
-        if is_open(made.partial):  # each thread's accumulators come first in its scratch memory
+        if is_open(made.partial):  # each part's accumulators come first in its scratch memory
             lines.append("double *const partial = scratch;")
         elif made.partial:
-            kept = "static _Thread_local " if threads * made.partial > _STACK else ""
-            lines.append(f"{kept}double room[{threads * made.partial}];")
+            kept = "static _Thread_local " if parts * made.partial > _STACK else ""
+            lines.append(f"{kept}double room[{parts * made.partial}];")
             lines.append("double *const partial = room;")  # the caller's, shared by all threads
-        rows, stride = str(made.rows), str(_stride(made))
         own = own_arguments(made, "partial", own_memory(made))
         if parallel:
-            little = _is_little(made, largest) if is_open(made.work) else "0"
-            given = [little, rows, *own, stride, str(made.scratch), "&threads"]
-            lines.append("int threads;")  # how many threads ran, which may be fewer than asked for
-            lines.append(self._call(self._sharing(made, name), scope, made, given))
+            little = f"{_is_little(made, largest)} ? 1 : " if is_open(made.work) else ""
+            most = f"{little}PARTS({made.work}, {made.partial})"
+            given = [str(made.rows), most, *own]
+            call = self._call(self._sharing(made, name), scope, made, given)
+            lines.append(f"const int parts = {call}" if made.partials else call)
         else:
-            lines.append(self._call(name, scope, made, ["0", rows, *own]))
-        lines += self._totals(scope, made, "threads" if parallel else "1", stride)
+            lines.append(self._call(name, scope, made, ["0", str(made.rows), *own]))
+        lines += self._totals(scope, made, "parts" if parallel else "1", str(stride(made)))
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
     def _sharing(self, made: LoopProgram, name: str) -> str:
         """The name of the function that shares the rows of a loop program among threads."""
-        text = sharing(made, name, self.table.sizes)
-        return self.shared.setdefault(text, f"{name}_shared")
+        shared = sharing(made, name, self.table.sizes)
+        return self.shared.setdefault(shared, f"{name}_shared")
 
     def _call(self, name: str, scope: CScope, made: LoopProgram, given: Sequence[str]) -> str:
         """A call of a function of a loop program's arrays, of `given`, and of the sizes."""
         arrays = [scope.operand(Strided(v, n, v.shape, ())) for v, n in made.pointers.items()]
         return f"{name}({', '.join([*arrays, *given, *self.table.sizes])});"
 
-    def _totals(self, scope: CScope, made: LoopProgram, threads: str, distance: str) -> list[str]:
-        """C text that joins the accumulators of threads, which are `distance` numbers apart."""
+    def _totals(self, scope: CScope, made: LoopProgram, parts: str, distance: str) -> list[str]:
+        """C text that joins the accumulators of parts, which are `distance` numbers apart."""
         lines, offset = [], 0
         for total, count in made.partials:
             name = self.totals.setdefault(joining(total), joining_name(total))
@@ -159,7 +164,7 @@ class Renderer:
                 scope.pointer(total.node.output),
                 f"({C_TYPES[total.dtype.name]} *)partial + {offset}",
             ]
-            given += [str(count), threads, distance]
+            given += [str(count), parts, distance]
             if total.kind == "mean":
                 given.append(c_text.printed(shaping.divisor(scope.layout.plan, total.node)))
             lines.append(f"{name}({', '.join(given)});")
@@ -184,17 +189,46 @@ class Renderer:
     # -- sweeps -----------------------------------------------------------------------------------
 
     def _sweep(self, scope: CScope, sweep: Sweep, number: int) -> str:
-        """C text of a sweep.
+        """C text of a sweep, whose rows threads share in parts.
 
-        Each thread has a share of the rows in blocks, memory for the values that steps pass on, and
-        sums of its own, which are added in the order of the threads.
+        Each thread has memory for one block of the values that steps pass on. Each part has sums of
+        its own, which are added in the order of the parts.
         """
         start = self.table.number(scope.layout, number, scope.layout.starts[number])
+        outside = dict.fromkeys(v for v in (*reads(sweep), *writes(sweep)) if scope.holds(v))
+        at = {v: f"at{k}" for k, v in enumerate(outside)}
+        fields = dict.fromkeys(("room", "sums", *at.values()), "char *")
+        fields |= {"library": "void **", "status": "int *", "step": "long"}
+        fields |= dict.fromkeys(self.table.sizes, "long")
+        shared = task(fields, self._swept_part(scope, sweep, at))
+        name = self.shared.setdefault(shared, f"sweep{len(self.shared)}")
+        places = ["room", "sums", *map(scope.place, at)]
+        given = ", ".join([*places, "library", "status", "step", *self.table.sizes])
+        elements = sum(math.prod(v.shape) for v in sweep.sums)
+        lines = [
+            f"char *const room = {scope.base} + {start};",
+            f"char *const sums = room + {THREADS * sweep.block_room}L; (void)sums;",
+            f"const long most = {sweep.work} < {AWAKE} ? 1 : PARTS({sweep.work}, {elements});",
+            f"const long blocks = ({sweep.rows} + {sweep.block - 1}) / {sweep.block};",
+            f"const long step = (blocks + most - 1) / most * {sweep.block};",
+            f"const long parts = ({sweep.rows} + step - 1) / step;",
+            f"struct {name}_task task = {{{given}}};",
+            f"share_parts({name}_part, &task, parts, THREADS);",
+        ]
+        for place, made in sweep.programs.items():
+            if made.partials:
+                partial = f"{{ double *const partial = (double *)(sums + {sweep.places[place]});"
+                distance = str(sweep.sum_room // 8)
+                lines += [partial, *self._totals(scope, made, "parts", distance), "}"]
+        lines += [self._swept_sum(scope, sweep, value) for value in sweep.sums]
+        return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
+
+    def _swept_part(self, scope: CScope, sweep: Sweep, at: Mapping[Value, str]) -> str:
+        """C text that runs the blocks of one part; `at` has the places of values outside."""
         places = sweep.places
-        inner = replace(scope, places=dict(scope.places))
+        inner = replace(scope, places=dict(at))
         for value in sweep.local:
             inner.places[value] = f"(own + {places[value]} - low * {value.dtype.itemsize})"
-        lines = [f"char *const room = {scope.base} + {start};", "int threads = 1;"]
         begin: list[str] = []
         each: list[str] = []
         for place, step in enumerate(sweep.steps):
@@ -203,34 +237,31 @@ class Renderer:
                 continue
             made = sweep.programs[place]
             if made.partials:
-                begin.append(f"double *const all{place} = (double *)(own + {places[place]});")
+                begin.append(f"double *const all{place} = (double *)(kept + {places[place]});")
                 begin.append(f"double *const one{place} = all{place} + {made.partial};")
                 begin += _started(made, f"all{place}")
             given = ["low", "high", *own_arguments(made, f"one{place}", own_memory(made))]
             each.append(self._call(self.function(made), inner, made, given))
             each += _merged(made, f"all{place}", f"one{place}")
-        lines += [
-            f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {AWAKE})",
-            "{ const long thread = THREAD, count = COUNT;",
-            "  if (thread == 0) threads = count;",
-            f"  char *const own = room + thread * {sweep.room}L; (void)own;",
-            f"  const long step = ({sweep.rows} + count - 1) / count;",
-            f"  const long first = SMALLER(thread * step, {sweep.rows});",
-            f"  const long last = SMALLER(first + step, {sweep.rows});",
-            *(f"  {line}" for line in begin),
-            f"  for (long low = first; low < last; low += {sweep.block}) {{",
-            f"    const long high = SMALLER(low + {sweep.block}, last);",
-            *(f"    {line}" for line in each),
-            "  }",
+        lines = [
+            f"char *const own = room + member * {sweep.block_room}L; (void)own;",
+            f"char *const kept = sums + part * {sweep.sum_room}L; (void)kept;",
+            f"const long first = part * step, last = SMALLER(first + step, {sweep.rows});",
+            *begin,
+            f"for (long low = first; low < last; low += {sweep.block}) {{",
+            f"  const long high = SMALLER(low + {sweep.block}, last);",
+            *(f"  {line}" for line in each),
             "}",
         ]
-        for place, made in sweep.programs.items():
-            if made.partials:
-                lines.append(f"{{ double *const partial = (double *)(room + {places[place]});")
-                lines += [*self._totals(scope, made, "threads", str(sweep.room // 8)), "}"]
-        for value in sweep.sums:
-            lines += _swept_sum(scope, sweep, value)
-        return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
+        return "\n".join(f"  {line}" for line in lines)
+
+    def _swept_sum(self, scope: CScope, sweep: Sweep, value: Value) -> str:
+        """C text of a product over all rows: the sum of those over the rows of each part."""
+        c_type = C_TYPES[value.dtype.name]
+        name = self.shared.setdefault(adding(c_type), f"added_{c_type}")
+        given = [scope.pointer(value), f"({c_type} *)(sums + {sweep.places[value]})"]
+        given += [str(math.prod(value.shape)), "parts", str(sweep.sum_room // value.dtype.itemsize)]
+        return f"{name}({', '.join(given)});"
 
 
 def _writer(
@@ -248,7 +279,7 @@ def _swept_call(scope: CScope, sweep: Sweep, call: RoutineCall) -> str:
     value = call.node.output
     if value in sweep.sums:
         a, b = sweep.operand(a, -1), sweep.operand(b, -2)
-        own = f"(({C_TYPES[value.dtype.name]} *)(own + {sweep.places[value]}))"
+        own = f"(({C_TYPES[value.dtype.name]} *)(kept + {sweep.places[value]}))"
         writer = routine_calls.CallWriter(call, [scope.operand(a), scope.operand(b)], [own])
         return writer.sum_of_products(a, b, "low", "high - low", "low > first")
     a = sweep.operand(a, -2)
@@ -258,32 +289,15 @@ def _swept_call(scope: CScope, sweep: Sweep, call: RoutineCall) -> str:
     return writer.rows_of_product(a, b, result, "low", "high - low")
 
 
-def _swept_sum(scope: CScope, sweep: Sweep, value: Value) -> list[str]:
-    """C text of a product over all rows: the sum of the parts of the threads that had rows."""
-    c_type = C_TYPES[value.dtype.name]
-    part = f"(({c_type} *)(room + t * {sweep.room}L + {sweep.places[value]}))"
-    count = math.prod(value.shape)
-    return [
-        f"{{ {c_type} *const to = {scope.pointer(value)};",
-        f"#pragma omp parallel for num_threads(threads) if (threads * {count} >= {AWAKE})",
-        f"for (long k = 0; k < {count}; k++) {{",
-        f"  const long step = ({sweep.rows} + threads - 1) / threads;",
-        f"  {c_type} total = 0;",
-        f"  for (long t = 0; t * step < {sweep.rows}; t++) total += {part}[k];",
-        "  to[k] = total;",
-        "} }",
-    ]
-
-
 def _started(made: LoopProgram, into: str) -> Iterator[str]:
-    """C text that sets the accumulators of a thread to their start."""
+    """C text that sets the accumulators of a part to their start."""
     for total, count, target in _accumulators(made, into):
         begin = c_text.printed(ACCUMULATORS[total.kind].start(total.dtype))
         yield f"for (long k = 0; k < {count}; k++) {target} = {begin};"
 
 
 def _merged(made: LoopProgram, into: str, block: str) -> Iterator[str]:
-    """C text that adds the accumulators of a block to those of its thread."""
+    """C text that adds the accumulators of a block to those of its part."""
     pairs = zip(_accumulators(made, into), _accumulators(made, block), strict=True)
     for (total, count, target), (_, _, one) in pairs:
         c_type, take = C_TYPES[total.dtype.name], taken(total.kind, total.dtype, "total", "one")
@@ -305,9 +319,11 @@ def _is_little(made: LoopProgram, largest: Any) -> str:
     return f"{made.work} < ({largest} < {PARALLEL} ? {PARALLEL} : {AWAKE}){many}"
 
 
-def _stride(made: LoopProgram) -> int:
-    """The distance between the accumulators of one thread and of the next."""
-    return made.scratch if is_open(made.partial) else made.partial
+def _named(text: str, name: str, is_apart: bool = False) -> str:
+    """The text of a function with its name, which may not be inlined if it is to stay apart."""
+    if is_apart:
+        text = text.replace(" NAME(", " APART NAME(", 1)
+    return text.replace("NAME", name)
 
 
 _STACK = 1 << 14  # accumulators that fit on the stack
@@ -335,13 +351,15 @@ def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
             names.append(step)
     if not texts:
         return "", names
-    functions = renderer.totals | renderer.functions | renderer.shared
+    shared = {each.functions: name for each, name in renderer.shared.items()}
+    functions = renderer.totals | renderer.functions | shared
     outlined = {*functions} if len(renderer.functions) > _FEW else renderer.outlined
-    names_of = {text: f"APART {n}" if text in outlined else n for text, n in functions.items()}
-    programs = [text.replace("NAME", name, 1) for text, name in names_of.items()]
+    programs = [_named(text, name, text in outlined) for text, name in functions.items()]
     body = "\n".join([*programs, *renderer.parts, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
     needed += TAPE_DECLARED if scope.tapes else ""
+    needed += SHARED if shared else ""
+    needed += "".join(_named(each.structure, n) for each, n in renderer.shared.items())
     needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
     return routine_calls.declarations(layout.plan.routines()) + "\n" + needed + body, names
 
