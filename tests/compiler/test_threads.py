@@ -52,7 +52,9 @@ def in_blocks(x: Any) -> Any:
 @pytest.mark.usefixtures("threads_restored")
 @pytest.mark.parametrize("dynamic", [None, {"x": 0}])
 @pytest.mark.parametrize("function", [reductions, in_blocks])
-def test_results_have_the_same_bits_for_every_number_of_threads(function: Any, dynamic: Any) -> None:
+def test_results_have_the_same_bits_for_every_number_of_threads(
+    function: Any, dynamic: Any
+) -> None:
     x = ad.tensor(np.random.default_rng(5).normal(size=(30_011, 9)))
     found = []
     for threads in (1, 2, 3, 5):

@@ -35,8 +35,7 @@ _VARIABLE, _LENT = "ad_threads", "ad_team"
 # (toolchain/team.c) in place of libgomp, whose regions end only when each of its threads has had a
 # core. The parts of a region may run one after the other, so a region has no barrier, no `single`,
 # and no dynamic schedule; what other threads have written is read after its end.
-TEAM = f"""#ifndef TEAM
-typedef void part_function(void *task, long part, long member);
+TEAM = f"""typedef void part_function(void *task, long part, long member);
 #ifdef _OPENMP
 extern int omp_get_max_threads(void), omp_get_thread_num(void);
 __attribute__((weak)) int {_VARIABLE}; /* 0: as many as OpenMP has by itself */
@@ -73,13 +72,12 @@ share_parts(part_function *run, void *task, long parts, int most) {{
   for (long part = 0; part < parts; part++) run(task, part, 0);
 #endif
 }}
-#endif
 #endif"""
 _ours: list[ctypes.c_int] = []  # the variables of followed libraries
 _tell: dict[int, Any] = {}  # setters of followed libraries, by their address
 _blas: set[str] = set()  # the BLAS libraries that are followed
 _chosen: list[int] = []  # the number that a user set, if any
-_forked: list[bool] = []  # holds True in a forked child, where OpenMP has no threads
+_forked: list[bool] = []  # holds True in a forked child, which has no team
 _locks: weakref.WeakKeyDictionary[Any, Callable[[], object]] = weakref.WeakKeyDictionary()
 
 
@@ -122,16 +120,19 @@ def set_threads(count: int) -> None:
     _say_all()
 
 
-def follow(library: ctypes.CDLL) -> ctypes.CDLL:
-    """Tell a loaded library the number of threads that the user sets, now and later."""
+def follow_own(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Tell one of our objects the number of threads that the user sets, now and later."""
     try:
         own = ctypes.c_int.in_dll(library, _VARIABLE)
-    except ValueError:  # not one of our objects, or one without threads
-        pass
-    else:
-        _ours.append(own)
-        own.value = _own_number()
+    except ValueError:  # it shares no work
         return library
+    _ours.append(own)
+    own.value = _own_number()
+    return library
+
+
+def follow(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Tell a library the number of threads that the user sets, now and later."""
     for name in _SETTERS:
         tell = getattr(library, name, None)
         if tell is not None:
@@ -169,8 +170,8 @@ def _say(tell: Any) -> None:
 
 
 def _after_fork() -> None:
-    """In a forked child: compute with one thread, since OpenMP would wait for the parent's threads
-    (BLAS makes new ones), and free the locks of other threads.
+    """In a forked child: compute with one thread, since the team and OpenMP would wait for the
+    parent's threads (BLAS makes new ones), and free the locks of other threads.
     """
     for held, freed in list(_locks.items()):
         owned: Any = held

@@ -26,7 +26,6 @@ from adjoint.core.activations import (
     gate_sides,
 )
 from adjoint.core.c_types import HALF_FUNCTIONS, HALF_TYPES, PUN
-from adjoint.core.threads import TEAM
 
 # glibc has vector versions of these (libmvec); a declaration lets the compiler use them in loops.
 # The numbers are numbers of arguments.
@@ -1333,7 +1332,5 @@ def prelude(called: Iterable[str], data_offset: int) -> str:
         "#define LEAST (-9223372036854775807LL - 1)",
         "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
         "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
-        TEAM,
-        "#define THREADS SMALLER(TEAM, 16)",
     ]
     return "\n".join([*lines, *declared(called)]) + "\n"

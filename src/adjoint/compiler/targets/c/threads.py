@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from adjoint.compiler.arena import PARTS
+from adjoint.compiler.arena import PARTS, THREADS
 from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.targets.c.joining import taken
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
+from adjoint.core.threads import TEAM
 
 # PARTS(work, sums): parts of at least 2^18 additions, about 5 µs, and few enough that the sums of
 # all are quick to join. STEP: the rows of a part, a multiple of 16 if there are many, so that its
 # vectors are whole.
-SHARED = f"""#define PARTS(work, sums) \\
+SHARED = f"""{TEAM}
+#define THREADS SMALLER(TEAM, {THREADS})
+#define PARTS(work, sums) \\
   LARGER(2, SMALLER({PARTS}, SMALLER((work) >> 18, (work) / (32 * (sums) + 1))))
 #define STEP(rows, parts) ((rows) / (parts) < 64 ? LARGER(1, ((rows) + (parts) - 1) / (parts)) \\
   : (((rows) + (parts) - 1) / (parts) + 15) / 16 * 16)
