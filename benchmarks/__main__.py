@@ -67,7 +67,7 @@ def main() -> None:
         quick=chosen.quick,
     )
     say = lambda line: print(line, file=sys.stderr, flush=True)
-    names = chosen.names or list(workloads.NAMES)
+    names: list[str] = chosen.names or list(workloads.NAMES)
     name = "-".join(chosen.names) or "suite"
     if chosen.loaded:
         busy = loaded.run(names, options, say)

@@ -13,7 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -89,7 +89,7 @@ class Load:
         self.process.send_signal(signal.SIGSTOP)
 
     @contextmanager
-    def on(self) -> Iterator[None]:
+    def on(self) -> Generator[None]:
         self.process.send_signal(signal.SIGCONT)
         try:
             yield
@@ -146,7 +146,7 @@ def _run_case(
 
 
 @contextmanager
-def _noted(result: LoadedResult, tool: str) -> Iterator[None]:
+def _noted(result: LoadedResult, tool: str) -> Generator[None]:
     """Note an error of a worker; the tool is not timed any more."""
     try:
         yield

@@ -132,13 +132,11 @@ while True:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="pins a process to a core")
 def test_parts_run_once_while_another_process_takes_a_core() -> None:
     """Members lose their core in the middle of parts, and are moved between cores."""
-    busy = subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE)
-    try:
-        assert busy.stdout is not None
-        busy.stdout.readline()
-        for _ in range(300):
-            assert native().halves(ctypes.c_long(200_000), 2) == 1e5
-    finally:
-        busy.kill()
-        busy.wait()
-        busy.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdout=subprocess.PIPE) as busy:
+        try:
+            assert busy.stdout is not None
+            busy.stdout.readline()
+            for _ in range(300):
+                assert native().halves(ctypes.c_long(200_000), 2) == 1e5
+        finally:
+            busy.kill()

@@ -35,6 +35,7 @@ from adjoint.compiler.loop_programs import (
     Load,
     Place,
     Select,
+    calls_any,
     position,
 )
 from adjoint.compiler.neighbours import Neighbours
@@ -42,7 +43,6 @@ from adjoint.compiler.plan import FusedLoop, Plan, reduced_dims
 from adjoint.core import dtypes
 from adjoint.core.dtypes import HALVES, DType
 from adjoint.core.shapes import Shape, row_major
-from adjoint.expressions.functions import VECTORIZED
 from adjoint.expressions.trees import (
     FUNCTION,
     Binary,
@@ -60,16 +60,12 @@ from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 
 
-def calls(tree: Expression) -> bool:
-    """Whether a tree calls a function that is fast only when vectorised."""
-    return not VECTORIZED.isdisjoint(tree.calls)
-
-
 class Body:
     """Builds the statements of one iteration, for variables within the given bounds."""
 
     def __init__(self, plan: Plan, position: int, bounds: Sequence[tuple[int, int]]) -> None:
         self.plan, self.position, self.bounds = plan, position, bounds
+        self.vectorized = plan.target.vectorized
         self.statements: list[Leaf] = []
         self.trees: dict[tuple[Value, Index, tuple[Guard, ...]], Expression] = {}
         self.loads: dict[Any, Variable] = {}
@@ -106,7 +102,7 @@ class Body:
 
     def functions(self) -> int:
         """The number of calls of vectorised functions in one iteration."""
-        return sum(1 for s in self.statements if isinstance(s, Let) and calls(s.tree))
+        return sum(calls_any(s, self.vectorized) for s in self.statements)
 
     def work(self) -> int:
         """The cost of one iteration, in additions."""
@@ -193,7 +189,7 @@ class Body:
         assert isinstance(definition, Pointwise)
         node = self.neighbours.node(value.node)
         if node is not value.node:
-            definition = define(node)
+            definition = define(node, self.plan.target)
             assert isinstance(definition, Pointwise)
         tree = self._expression(node, definition, index, guards)
         if value.dtype is dtypes.bool_:

@@ -127,7 +127,7 @@ def source(
     places = {v: k for k, v in enumerate((numbers, *arrays))}
     objects = ", ".join(f"DATA(objects, {places[v]})" for v in piece.pointers)
     text = printed(piece, piece.name) + _UPDATE.format(objects=objects)
-    opening = functions.prelude(functions.called_in(text), build.data_offset())
+    opening = functions.prelude(sorted(piece.calls), build.data_offset())
     return f"{opening}{TEAM}\n{text}"
 
 

@@ -14,13 +14,14 @@ from typing import Any
 
 from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.arena import PARTS, THREADS, ProgramLayout
+from adjoint.compiler.arena import ProgramLayout
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Callback, Nested, RoutineCall, Strided
 from adjoint.compiler.sweeps import Sweep, reads, writes
-from adjoint.compiler.targets.c.joining import DECLARED, taken
+from adjoint.compiler.target import Target, Threads
+from adjoint.compiler.targets.c.joining import declarations, taken
 from adjoint.compiler.targets.c.printer import printed
 from adjoint.compiler.targets.c.regions import Regions
 from adjoint.compiler.targets.c.scope import (
@@ -33,13 +34,13 @@ from adjoint.compiler.targets.c.scope import (
 )
 from adjoint.compiler.targets.c.tapes import TAPE_DECLARED
 from adjoint.compiler.targets.c.threads import (
-    SHARED,
     Shared,
     adding,
     joining,
     joining_name,
     own_arguments,
     own_memory,
+    shared_declarations,
     sharing,
     stride,
     task,
@@ -50,18 +51,12 @@ from adjoint.core.symbolic_sizes import is_open
 from adjoint.expressions import c_text
 from adjoint.graph.ir import Value
 
-# Compile time grows faster than the length of a function.
-_FEW = 8  # most loop programs that may be inlined into the function that calls them
-_MOST_LINES = 250  # most lines of a function that runs steps
-PARALLEL = 1 << 21  # additions from which threads pay: to wake them takes about 25 µs
-AWAKE = 1 << 18  # the same if a larger step of the program has woken them
-
 
 class Renderer:
     """Writes the functions of one program. Functions with the same text are written once."""
 
-    def __init__(self, table: SizeTable) -> None:
-        self.table = table
+    def __init__(self, table: SizeTable, target: Target) -> None:
+        self.table, self.target = table, target
         self.functions: dict[str, str] = {}  # text without the name -> name
         self.totals: dict[str, str] = {}  # the same for functions that join accumulators
         self.shared: dict[Shared, str] = {}  # the same for functions that share rows among threads
@@ -80,7 +75,7 @@ class Renderer:
         opening = f"{{\n{_OPENING}{scope.table.opening()}"
         parts, lines = [""], 0
         for text in (self._step(scope, n) for n in numbers):
-            if lines > _MOST_LINES:
+            if lines > self.target.limits.lines:
                 parts, lines = [*parts, ""], 0
             parts[-1] += text
             lines += text.count("\n")
@@ -121,23 +116,23 @@ class Renderer:
         name = self.function(made)
         lines = self._bases(scope, nest)
         largest = scope.layout.largest
-        enough = AWAKE if is_open(largest) or largest >= PARALLEL else PARALLEL
+        most, limits = self.target.threads, self.target.limits
+        enough = most.awake if is_open(largest) or largest >= most.work else most.work
         parallel = made.divisible and (is_open(made.work) or made.work >= enough)
-        parts = PARTS if parallel else 1
+        parts = most.parts if parallel else 1
         if made.scratch:
             start = self.table.number(scope.layout, number, 0)
             lines.append(f"double *const scratch = (double *)({scope.base} + {start});")
         if is_open(made.partial):  # each part's accumulators come first in its scratch memory
             lines.append("double *const partial = scratch;")
         elif made.partial:
-            kept = "static _Thread_local " if parts * made.partial > _STACK else ""
+            kept = "static _Thread_local " if parts * made.partial > limits.stack else ""
             lines.append(f"{kept}double room[{parts * made.partial}];")
             lines.append("double *const partial = room;")  # the caller's, shared by all threads
         own = own_arguments(made, "partial", own_memory(made))
         if parallel:
-            little = f"{_is_little(made, largest)} ? 1 : " if is_open(made.work) else ""
-            most = f"{little}PARTS({made.work}, {made.partial})"
-            given = [str(made.rows), most, *own]
+            little = f"{_is_little(made, largest, most)} ? 1 : " if is_open(made.work) else ""
+            given = [str(made.rows), f"{little}PARTS({made.work}, {made.partial})", *own]
             call = self._call(self._sharing(made, name), scope, made, given)
             lines.append(f"const int parts = {call}" if made.partials else call)
         else:
@@ -195,6 +190,7 @@ class Renderer:
         its own, which are added in the order of the parts.
         """
         start = self.table.number(scope.layout, number, scope.layout.starts[number])
+        threads = self.target.threads
         outside = dict.fromkeys(v for v in (*reads(sweep), *writes(sweep)) if scope.holds(v))
         at = {v: f"at{k}" for k, v in enumerate(outside)}
         fields = dict.fromkeys(("room", "sums", *at.values()), "char *")
@@ -205,10 +201,11 @@ class Renderer:
         places = ["room", "sums", *map(scope.place, at)]
         given = ", ".join([*places, "library", "status", "step", *self.table.sizes])
         elements = sum(math.prod(v.shape) for v in sweep.sums)
+        most = f"{sweep.work} < {threads.awake} ? 1 : PARTS({sweep.work}, {elements})"
         lines = [
             f"char *const room = {scope.base} + {start};",
-            f"char *const sums = room + {THREADS * sweep.block_room}L; (void)sums;",
-            f"const long most = {sweep.work} < {AWAKE} ? 1 : PARTS({sweep.work}, {elements});",
+            f"char *const sums = room + {threads.most * sweep.block_room}L; (void)sums;",
+            f"const long most = {most};",
             f"const long blocks = ({sweep.rows} + {sweep.block - 1}) / {sweep.block};",
             f"const long step = (blocks + most - 1) / most * {sweep.block};",
             f"const long parts = ({sweep.rows} + step - 1) / step;",
@@ -258,7 +255,8 @@ class Renderer:
     def _swept_sum(self, scope: CScope, sweep: Sweep, value: Value) -> str:
         """C text of a product over all rows: the sum of those over the rows of each part."""
         c_type = C_TYPES[value.dtype.name]
-        name = self.shared.setdefault(adding(c_type), f"added_{c_type}")
+        adds = adding(c_type, self.target.threads)
+        name = self.shared.setdefault(adds, f"added_{c_type}")
         given = [scope.pointer(value), f"({c_type} *)(sums + {sweep.places[value]})"]
         given += [str(math.prod(value.shape)), "parts", str(sweep.sum_room // value.dtype.itemsize)]
         return f"{name}({', '.join(given)});"
@@ -313,10 +311,11 @@ def _accumulators(made: LoopProgram, pointer: str) -> Iterator[tuple[Total, int,
         offset += count
 
 
-def _is_little(made: LoopProgram, largest: Any) -> str:
+def _is_little(made: LoopProgram, largest: Any, threads: Threads) -> str:
     """C condition under which one thread runs all rows; symbolic sizes leave it to the call."""
-    many = f" || {made.partial} > {shaping.MOST_PARTIAL}" if is_open(made.partial) else ""
-    return f"{made.work} < ({largest} < {PARALLEL} ? {PARALLEL} : {AWAKE}){many}"
+    many = f" || {made.partial} > {threads.partial}" if is_open(made.partial) else ""
+    enough = f"({largest} < {threads.work} ? {threads.work} : {threads.awake})"
+    return f"{made.work} < {enough}{many}"
 
 
 def _named(text: str, name: str, is_apart: bool = False) -> str:
@@ -326,15 +325,13 @@ def _named(text: str, name: str, is_apart: bool = False) -> str:
     return text.replace("NAME", name)
 
 
-_STACK = 1 << 14  # accumulators that fit on the stack
-
-
 def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
     """(text, names): runs of native steps as C functions.
 
     `names` has the functions in order, with each `Callback` between them.
     """
-    renderer = Renderer(scope.table)
+    target = layout.plan.target
+    renderer = Renderer(scope.table, target)
     names: list[Any] = []
     texts: list[str] = []
     run: list[int] = []
@@ -353,12 +350,14 @@ def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
         return "", names
     shared = {each.functions: name for each, name in renderer.shared.items()}
     functions = renderer.totals | renderer.functions | shared
-    outlined = {*functions} if len(renderer.functions) > _FEW else renderer.outlined
+    outlined = (
+        {*functions} if len(renderer.functions) > target.limits.inlined else renderer.outlined
+    )
     programs = [_named(text, name, text in outlined) for text, name in functions.items()]
     body = "\n".join([*programs, *renderer.parts, *texts])
-    needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
+    needed = declarations(layout.loop_programs())
     needed += TAPE_DECLARED if scope.tapes else ""
-    needed += SHARED if shared else ""
+    needed += shared_declarations(target.threads) if shared else ""
     needed += "".join(_named(each.structure, n) for each, n in renderer.shared.items())
     needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
     return routine_calls.declarations(layout.plan.routines()) + "\n" + needed + body, names

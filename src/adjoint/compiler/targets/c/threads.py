@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from adjoint.compiler.arena import PARTS, THREADS
 from adjoint.compiler.loop_programs import LoopProgram, Total
+from adjoint.compiler.target import Threads
 from adjoint.compiler.targets.c.joining import taken
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.core.threads import TEAM
 
-# PARTS(work, sums): parts of at least 2^18 additions, about 5 µs, and few enough that the sums of
-# all are quick to join. STEP: the rows of a part, a multiple of 16 if there are many, so that its
-# vectors are whole.
-SHARED = f"""{TEAM}
-#define THREADS SMALLER(TEAM, {THREADS})
-#define PARTS(work, sums) \\
-  LARGER(2, SMALLER({PARTS}, SMALLER((work) >> 18, (work) / (32 * (sums) + 1))))
+
+def shared_declarations(threads: Threads) -> str:
+    """Macros for tasks: PARTS(work, sums) is how many parts a task has, few enough that the sums of
+    all are quick to join. STEP is how many rows a part has, a multiple of 16 if there are many, so
+    that its vectors are whole.
+    """
+    return f"""{TEAM}
+#define THREADS SMALLER(TEAM, {threads.most})
+#define PARTS(work, sums) LARGER(2, SMALLER({threads.parts}, \\
+  SMALLER((work) / {threads.part}, (work) / ({threads.joined} * (sums) + 1))))
 #define STEP(rows, parts) ((rows) / (parts) < 64 ? LARGER(1, ((rows) + (parts) - 1) / (parts)) \\
   : (((rows) + (parts) - 1) / (parts) + 15) / 16 * 16)
 """
@@ -131,7 +134,7 @@ def joining(total: Total) -> str:
 """
 
 
-def adding(c_type: str) -> Shared:
+def adding(c_type: str, threads: Threads) -> Shared:
     """The function NAME, which adds the sums of parts, always in the same order.
 
     These are `apart` numbers apart. Threads share the elements.
@@ -144,7 +147,7 @@ def adding(c_type: str) -> Shared:
     for (long k = low; k < high; k++) to[k] += from[t * apart + k];"""
     share = f"""static void NAME({c_type} *to, const {c_type} *from, const long count, \
 const long parts, const long apart) {{
-  const long step = STEP(count, parts * count < (1 << 18) ? 1 : {PARTS});
+  const long step = STEP(count, parts * count < {threads.awake} ? 1 : {threads.parts});
   struct NAME_task task = {{{", ".join(fields)}}};
   share_parts(NAME_part, &task, (count + step - 1) / step, THREADS);
 }}
