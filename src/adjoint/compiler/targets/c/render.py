@@ -357,7 +357,7 @@ def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
     body = "\n".join([*programs, *renderer.parts, *texts])
     needed = declarations(layout.loop_programs())
     needed += TAPE_DECLARED if scope.tapes else ""
-    needed += shared_declarations(target.threads) if shared else ""
+    needed += shared_declarations(target) if shared else ""
     needed += "".join(_named(each.structure, n) for each, n in renderer.shared.items())
     needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
     return routine_calls.declarations(layout.plan.routines()) + "\n" + needed + body, names

@@ -11,24 +11,28 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from adjoint.compiler.loop_programs import LoopProgram, Total
-from adjoint.compiler.target import Threads
+from adjoint.compiler.target import Target, Threads
 from adjoint.compiler.targets.c.joining import taken
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.core.threads import TEAM
 
 
-def shared_declarations(threads: Threads) -> str:
-    """Macros for tasks: PARTS(work, sums) is how many parts a task has, few enough that the sums of
-    all are quick to join. STEP is how many rows a part has, a multiple of 16 if there are many, so
-    that its vectors are whole.
+def shared_declarations(target: Target) -> str:
+    """What tasks need: PARTS(work, sums) is how many parts a task has, few enough that the sums of
+    all are quick to join; `step_of` is how many rows a part has, in whole vectors, or in whole
+    pieces of a loop whose calls are split off.
     """
+    threads, piece = target.threads, target.vectors.piece
     return f"""{TEAM}
 #define THREADS SMALLER(TEAM, {threads.most})
 #define PARTS(work, sums) LARGER(2, SMALLER({threads.parts}, \\
   SMALLER((work) / {threads.part}, (work) / ({threads.joined} * (sums) + 1))))
-#define STEP(rows, parts) ((rows) / (parts) < 64 ? LARGER(1, ((rows) + (parts) - 1) / (parts)) \\
-  : (((rows) + (parts) - 1) / (parts) + 15) / 16 * 16)
+static inline long step_of(const long rows, const long parts) {{
+  const long step = LARGER(1, (rows + parts - 1) / parts);
+  const long unit = step < 64 ? 1 : step < 4 * {piece} ? {target.vectors.widest} : {piece};
+  return (step + unit - 1) / unit * unit;
+}}
 """
 
 
@@ -95,7 +99,7 @@ def sharing(made: LoopProgram, name: str, sizes: Sequence[str]) -> Shared:
     given = ["const long rows", "const long most", *own, *(f"const long {size}" for size in sizes)]
     body = f"  {name}({', '.join([*arrays, *rows, *mine, *sizes])});"
     share = f"""static int NAME({", ".join([*map(_declared, kinds, arrays), *given])}) {{
-  const long step = STEP(rows, most), parts = (rows + step - 1) / step;
+  const long step = step_of(rows, most), parts = (rows + step - 1) / step;
   struct NAME_task task = {{{", ".join(fields)}}};
   share_parts(NAME_part, &task, parts, THREADS);
   return parts;
@@ -147,7 +151,7 @@ def adding(c_type: str, threads: Threads) -> Shared:
     for (long k = low; k < high; k++) to[k] += from[t * apart + k];"""
     share = f"""static void NAME({c_type} *to, const {c_type} *from, const long count, \
 const long parts, const long apart) {{
-  const long step = STEP(count, parts * count < {threads.awake} ? 1 : {threads.parts});
+  const long step = step_of(count, parts * count < {threads.awake} ? 1 : {threads.parts});
   struct NAME_task task = {{{", ".join(fields)}}};
   share_parts(NAME_part, &task, (count + step - 1) / step, THREADS);
 }}
