@@ -132,13 +132,20 @@ class Renderer:
         own = own_arguments(made, "partial", own_memory(made))
         if parallel:
             little = f"{_is_little(made, largest, most)} ? 1 : " if is_open(made.work) else ""
-            given = [str(made.rows), f"{little}PARTS({made.work}, {made.partial})", *own]
+            given = [str(made.rows), f"{little}{self._parts(made)}", *own]
             call = self._call(self._sharing(made, name), scope, made, given)
             lines.append(f"const int parts = {call}" if made.partials else call)
         else:
             lines.append(self._call(name, scope, made, ["0", str(made.rows), *own]))
         lines += self._totals(scope, made, "parts" if parallel else "1", str(stride(made)))
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
+
+    def _parts(self, made: LoopProgram) -> str:
+        """C text of the most parts into which the rows of a loop program are cut."""
+        most, lanes = f"PARTS({made.work}, {made.partial})", self.target.cache.lanes
+        if not made.blocked:
+            return most
+        return f"SMALLER({most}, LARGER(2, ({made.rows} + {lanes - 1}) / {lanes}))"
 
     def _sharing(self, made: LoopProgram, name: str) -> str:
         """The name of the function that shares the rows of a loop program among threads."""

@@ -20,17 +20,18 @@ from adjoint.core.threads import TEAM
 
 def shared_declarations(target: Target) -> str:
     """What tasks need: PARTS(work, sums) is how many parts a task has, few enough that the sums of
-    all are quick to join; `step_of` is how many rows a part has, in whole vectors, or in whole
-    pieces of a loop whose calls are split off.
+    all are quick to join. `step_of` is how many rows a part has: whole vectors, whole blocks of
+    rows, or whole pieces of a loop whose calls are split off, if it has several.
     """
-    threads, piece = target.threads, target.vectors.piece
+    threads, vectors, lanes = target.threads, target.vectors, target.cache.lanes
     return f"""{TEAM}
 #define THREADS SMALLER(TEAM, {threads.most})
 #define PARTS(work, sums) LARGER(2, SMALLER({threads.parts}, \\
   SMALLER((work) / {threads.part}, (work) / ({threads.joined} * (sums) + 1))))
 static inline long step_of(const long rows, const long parts) {{
   const long step = LARGER(1, (rows + parts - 1) / parts);
-  const long unit = step < 64 ? 1 : step < 4 * {piece} ? {target.vectors.widest} : {piece};
+  const long unit = step >= 4 * {vectors.piece} ? {vectors.piece} : step >= 16 * {lanes} ? {lanes}
+    : step >= 4 * {vectors.widest} ? {vectors.widest} : 1;
   return (step + unit - 1) / unit * unit;
 }}
 """
