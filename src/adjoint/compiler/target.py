@@ -30,6 +30,7 @@ class Vectors:
     long: int  # iterations from which such a loop is worth cutting
     beside_calls: int  # statements besides the calls from which they are split off
     poor: int  # statements that take less time than the loop around them
+    together: int  # rows of symbolic length that are taken into accumulators at once
 
 
 @record
