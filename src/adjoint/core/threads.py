@@ -35,7 +35,8 @@ _VARIABLE, _LENT = "ad_threads", "ad_team"
 # (toolchain/team.c) in place of libgomp, whose regions end only when each of its threads has had a
 # core. The parts of a region may run one after the other, so a region has no barrier, no `single`,
 # and no dynamic schedule; what other threads have written is read after its end.
-TEAM = f"""typedef void part_function(void *task, long part, long member);
+TEAM = f"""#ifndef TEAM
+typedef void part_function(void *task, long part, long member);
 #ifdef _OPENMP
 extern int omp_get_max_threads(void), omp_get_thread_num(void);
 __attribute__((weak)) int {_VARIABLE}; /* 0: as many as OpenMP has by itself */
@@ -72,6 +73,7 @@ share_parts(part_function *run, void *task, long parts, int most) {{
   for (long part = 0; part < parts; part++) run(task, part, 0);
 #endif
 }}
+#endif
 #endif"""
 _ours: list[ctypes.c_int] = []  # the variables of followed libraries
 _tell: dict[int, Any] = {}  # setters of followed libraries, by their address
