@@ -228,7 +228,7 @@ def _common(tree: Expression) -> tuple[Call, Call] | tuple[()]:
     if not isinstance(tree, Call) or tree.name not in functions.COMMON:
         return ()
     near, rare = (replace(tree, name=name) for name in functions.COMMON[tree.name])
-    return (near, rare) if near.called in functions.FUNCTIONS else ()
+    return (near, rare) if near.called in functions.INLINED else ()
 
 
 def _overlap(arrays: Sequence[Array], out: Array) -> bool:
