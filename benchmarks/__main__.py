@@ -2,6 +2,7 @@
 
     python -m benchmarks                     everything
     python -m benchmarks rk4 gmm --quick     some workloads, small cases, few rounds
+    python -m benchmarks black_scholes --loaded   while another process keeps one core busy
     python -m benchmarks --list
 
 Prints a table and writes benchmarks/results/suite.{md,json,svg} (or rk4-gmm.md and so on, for some
@@ -14,7 +15,7 @@ import argparse
 import os
 import sys
 
-from benchmarks import report, runner, workloads
+from benchmarks import loaded, report, runner, workloads
 from benchmarks.tools import TOOLS
 
 QUICK_TOOLS = tuple(t for t in TOOLS if t != "torch.compile")
@@ -40,6 +41,9 @@ def main() -> None:
         default="wall",
         help="processor: for a machine that is shared, with --threads 1",
     )
+    parser.add_argument(
+        "--loaded", action="store_true", help="medians and minima while one core is busy"
+    )
     chosen = parser.parse_args()
     if chosen.list:
         for name in workloads.NAMES:
@@ -63,9 +67,17 @@ def main() -> None:
         quick=chosen.quick,
     )
     say = lambda line: print(line, file=sys.stderr, flush=True)
-    results = runner.run(chosen.names or list(workloads.NAMES), options, say)
-    paths = report.write(results, options, "-".join(chosen.names) or "suite")
-    print(report.markdown(results, options))
+    names: list[str] = chosen.names or list(workloads.NAMES)
+    name = "-".join(chosen.names) or "suite"
+    if chosen.loaded:
+        busy = loaded.run(names, options, say)
+        text = report.loaded_markdown(busy, options)
+        paths = report.write_texts(f"{name}-loaded", text, report.record(busy, options))
+    else:
+        results = runner.run(names, options, say)
+        text = report.markdown(results, options)
+        paths = report.write(results, options, name)
+    print(text)
     say(f"wrote {', '.join(str(p) for p in paths)}")
 
 

@@ -7,9 +7,12 @@ import json
 import math
 import os
 import platform
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks import plot
+from benchmarks import loaded, plot
+from benchmarks.loaded import LoadedResult
 from benchmarks.runner import Measured, Options, Result
 from benchmarks.tools import TOOLS
 
@@ -165,17 +168,32 @@ def markdown(results: list[Result], options: Options) -> str:
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
+def loaded_markdown(results: list[LoadedResult], options: Options) -> str:
+    """What a busy core costs each tool."""
+    parts = [
+        "# Value and gradient while one core is busy, milliseconds of single calls",
+        f"{machine(options)} Another process computes on the last core. A slow-down is the median, "
+        "or the mean, of the calls on the loaded machine over the fastest call; the last column is "
+        "that of our medians over the best rival's.",
+        rows(loaded.table(results)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def record(results: Sequence[Result | LoadedResult], options: Options) -> dict[str, Any]:
+    return {"machine": machine(options), "results": [r.record() for r in results]}
+
+
 def write(results: list[Result], options: Options, name: str) -> list[Path]:
     """Write benchmarks/results/<name>.{md,json,svg}."""
+    svg = plot.bars(results, options)
+    return write_texts(name, markdown(results, options), record(results, options), svg=svg)
+
+
+def write_texts(name: str, text: str, values: dict[str, Any], **more: str) -> list[Path]:
+    """Write benchmarks/results/<name>.{md,json} and further files, by their endings."""
     RESULTS.mkdir(exist_ok=True)
-    record = {"machine": machine(options), "results": [r.record() for r in results]}
-    texts = {
-        "md": markdown(results, options),
-        "json": json.dumps(record, indent=1, ensure_ascii=False),
-        "svg": plot.bars(results, options),
-    }
-    paths = []
-    for ending, text in texts.items():
-        paths.append(RESULTS / f"{name}.{ending}")
-        paths[-1].write_text(text, encoding="utf-8")
-    return paths
+    texts = {"md": text, "json": json.dumps(values, indent=1, ensure_ascii=False), **more}
+    for ending, content in texts.items():
+        (RESULTS / f"{name}.{ending}").write_text(content, encoding="utf-8")
+    return [RESULTS / f"{name}.{ending}" for ending in texts]

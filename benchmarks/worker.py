@@ -2,6 +2,7 @@
 
     {"do": "prepare", "workload": "rk4", "case": "f64"}   build, call once, say what came out
     {"do": "time", "what": "gradient"}                    one sample
+    {"do": "calls", "what": "gradient"}                   the seconds of each call of a sample
     {"do": "memory"}                                      peak in a call, above that of the data
     {"do": "release"}                                     forget it
 
@@ -71,6 +72,17 @@ class Bench:
         if what not in self.counts:
             self.counts[what] = calibrate(call, self.block)
         return sample(call, self.counts[what])
+
+    def calls(self, what: str) -> dict[str, Any]:
+        """The seconds of single calls, one after the other for as long as a sample."""
+        call, found = self._call(what), []
+        start = end = time.perf_counter()
+        while end - start < self.block:
+            before = end
+            call()
+            end = time.perf_counter()
+            found.append(end - before)
+        return {"seconds": found}
 
     def memory(self) -> dict[str, Any]:
         call = self._call("gradient")

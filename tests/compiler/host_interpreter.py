@@ -21,6 +21,7 @@ from adjoint.compiler.targets.c import routines
 from adjoint.compiler.targets.c.addresses import FIRST, size_names
 from adjoint.compiler.targets.c.joining import DECLARED
 from adjoint.compiler.targets.c.printer import printed
+from adjoint.compiler.targets.c.target import CPU
 from adjoint.core.symbolic_sizes import at, is_open
 from adjoint.expressions import functions
 from adjoint.toolchain import build
@@ -58,6 +59,8 @@ class Interpreter:
         self.counters: dict[str, int] = {}
         self.held: dict[str, Place] = {}
         self.own: Place = self.arena, 0  # the memory of the thread of a sweep
+        self.kept: Place = self.arena, 0  # the memory of its part
+        self.first = 0  # the first row of its part
         self.block = 0, 0  # the rows of a sweep's block: first, end
         self.failed = False
         self.loops = _loops(self.host)
@@ -120,6 +123,9 @@ class Interpreter:
             case host.OfThread():
                 memory, start = self.own
                 return memory, start + address.offset - self.block[0] * address.row
+            case host.OfPart():
+                memory, start = self.kept
+                return memory, start + address.offset
             case host.HostOperand():
                 memory, start = self.place(address.address)
                 elements = self.number(address.view.offset)
@@ -190,34 +196,58 @@ class Interpreter:
             offset += many
 
     def _Blocks(self, blocks: host.Blocks) -> None:
-        memory, start = self.own = self.place(blocks.memory)
+        self.own = self.place(blocks.memory)
+        memory, start = self.place(blocks.kept)
         runs = [s for s in blocks.steps if isinstance(s, host.Run)]
-        whole = {id(r): memory[start + r.accumulators :] for r in runs}
+        rows, step = self.number(blocks.rows), self.rows_of_part(blocks)
+        whole: dict[int, list[Bytes]] = {id(r): [] for r in runs}
+        sums: list[list[Bytes]] = [[] for _ in blocks.sums]
+        for part, self.first in enumerate(range(0, rows, step)):
+            self.kept = memory, start + part * blocks.part
+            for run in runs:
+                whole[id(run)].append(memory[self.kept[1] + run.accumulators :])
+                self.begin(run.program, whole[id(run)][-1])
+            self.blocks_of_part(blocks, min(self.first + step, rows), whole)
+            for found, each in zip(sums, blocks.sums, strict=True):
+                size = self.elements(each.target).nbytes
+                found.append(memory[self.kept[1] + each.offset :][:size])
+        self.block = 0, 0
         for run in runs:
-            for own, (total, _) in zip(
-                self.totals(run.program, whole[id(run)]), run.program.partials, strict=True
-            ):
-                own[:] = total.start.value
-        rows = self.number(blocks.rows)
-        for low in range(0, rows, blocks.width):
-            self.block = low, min(low + blocks.width, rows)
+            for other in whole[id(run)][1:]:
+                self.merge(run.program, whole[id(run)][0], other)
+            self.join(run, whole[id(run)][0])
+        for found, each in zip(sums, blocks.sums, strict=True):
+            target = self.elements(each.target)
+            target[:] = 0
+            for own in found:
+                target += own.view(target.dtype)
+
+    def rows_of_part(self, blocks: host.Blocks) -> int:
+        """How many rows a part has: whole blocks, so that no part has too little work."""
+        work, threads = self.number(blocks.work), CPU.threads
+        sums = sum(math.prod(self.shape(each.target.view.shape)) for each in blocks.sums)
+        most = min(threads.parts, work // threads.part, work // (threads.joined * sums + 1))
+        count = -(-self.number(blocks.rows) // blocks.width)
+        return -(-count // (1 if work < threads.awake else max(2, most))) * blocks.width
+
+    def begin(self, program: LoopProgram, whole: Bytes) -> None:
+        """Set the accumulators of a part to their start."""
+        for own, (total, _) in zip(self.totals(program, whole), program.partials, strict=True):
+            own[:] = total.start.value
+
+    def blocks_of_part(self, blocks: host.Blocks, last: int, whole: dict[int, list[Bytes]]) -> None:
+        for low in range(self.first, last, blocks.width):
+            self.block = low, min(low + blocks.width, last)
             for step in blocks.steps:
                 if isinstance(step, host.CallRoutine):
                     self._CallRoutine(step)
                     continue
                 one = np.empty(8 * max(self.number(step.program.partial), 1), np.uint8)
                 self.call(step, *self.block, one.ctypes.data, 0)
-                self.merge(step.program, whole[id(step)], one)
-        self.block = 0, 0
-        for run in runs:
-            self.join(run, whole[id(run)])
-        for part in blocks.sums:
-            target = self.elements(part.target)
-            own = memory[start + part.offset :][: target.nbytes].view(target.dtype)
-            target[:] = own + 0  # as a sum that starts from 0
+                self.merge(step.program, whole[id(step)][-1], one)
 
     def merge(self, program: LoopProgram, whole: Bytes, one: Bytes) -> None:
-        """Take the accumulators of a block into those of its thread."""
+        """Take the accumulators of a block into those of its part."""
         pairs = zip(self.totals(program, whole), self.totals(program, one), strict=True)
         kinds: list[Total] = [total for total, _ in program.partials]
         for total, (own, new) in zip(kinds, pairs, strict=True):
@@ -243,7 +273,7 @@ class Interpreter:
             case host.Symbol():
                 return _function(given)
             case host.AfterFirst():
-                return self.pointer(given.operand) if self.block[0] else None
+                return self.pointer(given.operand) if self.block[0] > self.first else None
             case host.PackedArguments():
                 found = [self.argument(each, where, kept) or 0 for each in given.addresses]
                 reals = np.array([at(real, self.sizes) for real in given.reals], np.float64)

@@ -42,6 +42,28 @@ def test_accumulators_of_threads_are_joined(dtype: Any, dynamic: Any, threads: i
             np.testing.assert_allclose(mine.numpy(), theirs.numpy(), rtol=close, atol=close)
 
 
+def in_blocks(x: Any) -> Any:
+    """Products and loops that run together over blocks of rows, and a sum of products over rows."""
+    a = ad.tensor(np.linspace(-1, 1, 9 * 40).reshape(9, 40))
+    hidden = ad.softmax(ad.tanh(x @ a), 1)
+    return hidden.mT @ x, (hidden @ a.mT).square().sum(), hidden.amax(0)
+
+
+@pytest.mark.usefixtures("threads_restored")
+@pytest.mark.parametrize("dynamic", [None, {"x": 0}])
+@pytest.mark.parametrize("function", [reductions, in_blocks])
+def test_results_have_the_same_bits_for_every_number_of_threads(
+    function: Any, dynamic: Any
+) -> None:
+    x = ad.tensor(np.random.default_rng(5).normal(size=(30_011, 9)))
+    found = []
+    for threads in (1, 2, 3, 5):
+        ad.set_num_threads(threads)
+        leaves = ad.tree.leaves(ad.compile(function, dynamic=dynamic)(x))
+        found.append([leaf.numpy().tobytes() for leaf in leaves])
+    assert all(each == found[0] for each in found)
+
+
 def layers(count: int) -> Any:
     def f(x: Any) -> Any:
         for _ in range(count):
@@ -52,7 +74,7 @@ def layers(count: int) -> Any:
 
 
 def test_steps_share_functions_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program of twice as many steps has about as many parallel regions, and loops of totals."""
+    """A program of twice as many steps has about as many tasks, and loops of totals."""
     monkeypatch.setattr(build, "load", lambda source, name: SimpleNamespace())
     stages = [
         ad.compile(ad.grad(layers(count)), dynamic={"x": 0}).lower(ad.ones(30, 6))
@@ -60,6 +82,6 @@ def test_steps_share_functions_of_threads(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     few, many = (len(each.layout.steps) for each in stages)
     assert many > 1.8 * few
-    for text in ("#pragma omp parallel", "for (long t = 1;"):
+    for text in ("share_parts(nest", "for (long t = 1;"):
         few, many = (each.source.count(text) for each in stages)
         assert 0 < few <= many <= few + 2

@@ -37,7 +37,7 @@ int count(void) {{
   int found = 0;
 #pragma omp parallel num_threads(TEAM)
   {{
-#pragma omp single
+#pragma omp atomic write
     found = omp_get_num_threads();
   }}
   return found;
@@ -176,6 +176,16 @@ def test_every_region_of_threads_asks_for_the_number() -> None:
     regions = [line for text in sources() for line in re.findall(r"#pragma omp parallel.*", text)]
     assert len(regions) > 50
     assert all("num_threads(" in line for line in regions)
+
+
+def test_the_parts_of_a_region_do_not_wait_for_each_other() -> None:
+    """They may run one after the other (Note [Regions run on the team])."""
+    waiting = r"#pragma omp (?:barrier|single|sections|critical|ordered|task|for(?!.* nowait)).*"
+    shared = r"#pragma omp (?:parallel )?for.*schedule\((?:dynamic|guided|auto|runtime).*"
+    for text in sources():
+        text = text.replace(threads.TEAM, "")
+        assert not re.findall(waiting, text)
+        assert not re.findall(shared, text)
 
 
 def test_blas_has_one_number_for_all_threads() -> None:

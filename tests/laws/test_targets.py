@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from adjoint.compiler import pipeline
-from adjoint.compiler.targets.c.target import CPU
-from adjoint.expressions import functions
 from tests import SOURCE
 from tests.laws.test_architecture import imports_of
 
@@ -105,7 +103,3 @@ def test_each_number_of_the_target_says_what_set_it() -> None:
         if isinstance(node, ast.keyword) and _is_number(node.value) and "  # " not in line:
             silent.append(line)
     assert silent == []
-
-
-def test_sources_have_as_many_threads_as_the_target() -> None:
-    assert f"#define THREADS SMALLER(TEAM, {CPU.threads.most})\n" in functions.prelude([], 0)

@@ -192,7 +192,7 @@ KERNEL int attend_REAL(const Sizes *z, const Operands *x, REAL *output, REAL *su
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(static, 1) nowait
     for (long n = 0; n < work; n++) {
       const long first = n % shares * share;
       long at[ARRAYS];
@@ -304,7 +304,7 @@ KERNEL int attend_backward_REAL(const Sizes *z, const Operands *x, const Gradien
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(static, 1) nowait
     for (long n = 0; n < count; n++) {
       long at[ARRAYS];
       begin(z, n, at);

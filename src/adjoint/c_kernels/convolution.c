@@ -289,7 +289,7 @@ KERNEL int convolve_REAL(const Geometry *g, const REAL *large, const REAL *weigh
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long number = 0; number < c.count; number++) {
       if (!image || !out || !taps) continue;
       Piece p = piece(g, &c, number);
@@ -357,7 +357,7 @@ KERNEL int spread_REAL(const Geometry *g, const REAL *small, const REAL *weights
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long number = 0; number < c.count; number++) {
       if (!image || !out || !taps) continue;
       Piece p = piece(g, &c, number);
@@ -600,7 +600,7 @@ KERNEL int correlate_REAL(const Geometry *g, const REAL *large, const REAL *smal
       failed = 1;
     } else if (many)
       memset(rows, 0, (size_t)(step * c.each[0] * widest) * sizeof(REAL));
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long number = 0; number < c.count; number++) {
       if (!ready) continue;
       Piece p = piece(g, &c, number);

@@ -330,7 +330,7 @@ int elements(const long *z, void *const *objects) {{
 #pragma omp parallel num_threads(TEAM) if (z[0] * z[1] * rows * columns > 2 * LONG)
   {{
 {rooms}
-#pragma omp for schedule(static) collapse(4)
+#pragma omp for schedule(static) collapse(4) nowait
     for (long o3 = 0; o3 < z[0]; o3++)
     for (long o2 = 0; o2 < z[1]; o2++)
     for (long r = 0; r < rows; r += across)

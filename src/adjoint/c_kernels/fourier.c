@@ -408,9 +408,9 @@ static void transform_line(const Plan *plan, const REAL *from, REAL *to, int bac
   }
 #pragma omp parallel num_threads(room.threads)
   {
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long b = 0; b < across; b++) columns_of(plan, b, from, back, own(room));
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long b = 0; b < down; b++) rows_of(plan, b, to, back, scale, own(room));
   }
 }
@@ -701,7 +701,7 @@ static int along(const REAL *from, REAL *to, const long *sizes, int back, REAL s
 #pragma omp atomic write
       wrong = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long j = 0; j < jobs; j++) {
       if (!ready) continue;
       if (way.line) transform_line(way.line, from + 2 * j * n, to + 2 * j * n, back, scale, room);
@@ -886,7 +886,7 @@ static int real_lines(const REAL *from, REAL *to, const long *sizes, long wanted
 #pragma omp atomic write
       wrong = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long j = 0; j < jobs; j++) {
       const long first = j * LANES, lanes = least(LANES, count - first);
       if (!ready) continue;

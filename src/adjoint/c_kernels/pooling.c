@@ -173,7 +173,7 @@ KERNEL int maxima_REAL(const Geometry *g, const REAL *large, REAL *small, long l
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long n = 0; n < PLANES(g); n++) {
       if (!best || !where) continue;
       long image = n / g->groups, channel = n % g->groups;
@@ -218,7 +218,7 @@ KERNEL int uneven_REAL(const Geometry *g, const long *spans, const REAL *large, 
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(static) collapse(3)
+#pragma omp for schedule(static) collapse(3) nowait
     for (long n = 0; n < PLANES(g); n++)
       for (long d = 0; d < g->small[0]; d++)
         for (long h = 0; h < g->small[1]; h++) {

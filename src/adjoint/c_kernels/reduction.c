@@ -260,27 +260,24 @@ static int reduce_columns(const long *sizes, const REAL *x, REAL *y) {
   const long each = ((n + wanted - 1) / wanted + 3) / 4 * 4, cuts = (n + each - 1) / each;
   double *totals = cuts > 1 ? malloc(sizeof(double) * (size_t)(strips * cuts * SIDE)) : NULL;
   if (cuts > 1 && !totals) return 1;
-#pragma omp parallel num_threads(TEAM) if (outer * n * inner > WORTH)
-  {
-#pragma omp for schedule(static) collapse(2)
-    for (long strip = 0; strip < strips; strip++)
-      for (long cut = 0; cut < cuts; cut++) {
-        const long o = strip / sides, first = strip % sides * SIDE, columns = least(inner - first, SIDE);
-        const REAL *from = x + o * steps[0] + cut * each * steps[1] + first;
-        double found[SIDE], *total = totals ? totals + (strip * cuts + cut) * SIDE : found;
-        own.columns(from, least(n - cut * each, each), steps[1], columns, total);
-        if (!totals)
-          for (long c = 0; c < columns; c++) y[o * inner + first + c] = (REAL)found[c];
-      }
-#pragma omp for schedule(static) collapse(2)
-    for (long strip = 0; strip < (totals ? strips : 0); strip++)
-      for (long c = 0; c < SIDE; c += NEAR) {
-        const long o = strip / sides, first = strip % sides * SIDE + c, columns = least(inner - first, NEAR);
-        double *total = totals + strip * cuts * SIDE + c;
-        for (long k = 1; k < cuts && columns > 0; k++) own.totals(columns, total + k * SIDE, total);
-        for (long i = 0; i < columns; i++) y[o * inner + first + i] = (REAL)total[i];
-      }
-  }
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * n * inner > WORTH)
+  for (long strip = 0; strip < strips; strip++)
+    for (long cut = 0; cut < cuts; cut++) {
+      const long o = strip / sides, first = strip % sides * SIDE, columns = least(inner - first, SIDE);
+      const REAL *from = x + o * steps[0] + cut * each * steps[1] + first;
+      double found[SIDE], *total = totals ? totals + (strip * cuts + cut) * SIDE : found;
+      own.columns(from, least(n - cut * each, each), steps[1], columns, total);
+      if (!totals)
+        for (long c = 0; c < columns; c++) y[o * inner + first + c] = (REAL)found[c];
+    }
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (totals && outer * n * inner > WORTH)
+  for (long strip = 0; strip < (totals ? strips : 0); strip++)
+    for (long c = 0; c < SIDE; c += NEAR) {
+      const long o = strip / sides, first = strip % sides * SIDE + c, columns = least(inner - first, NEAR);
+      double *total = totals + strip * cuts * SIDE + c;
+      for (long k = 1; k < cuts && columns > 0; k++) own.totals(columns, total + k * SIDE, total);
+      for (long i = 0; i < columns; i++) y[o * inner + first + i] = (REAL)total[i];
+    }
   free(totals);
   return 0;
 }

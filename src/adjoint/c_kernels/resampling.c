@@ -18,7 +18,7 @@ int sample_REAL(const long *sizes, const int *indices, const REAL *weights, cons
   {
     REAL *room = malloc((size_t)(size + 1) * sizeof(REAL));
     failed = !room;
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long plane = 0; plane < images * channels; plane++) {
       if (!room) continue;
       REAL *restrict to = y + plane * places;
@@ -44,7 +44,7 @@ int spread_REAL(const long *sizes, const int *indices, const REAL *weights, cons
   {
     REAL *room = malloc((size_t)(size + 1) * sizeof(REAL));
     failed = !room;
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long plane = 0; plane < images * channels; plane++) {
       if (!room) continue;
       const REAL *from = y + plane * places;
@@ -67,7 +67,7 @@ int products_REAL(const long *sizes, const int *indices, const REAL *x, const RE
   {
     REAL *room = malloc((size_t)(size + 1) * sizeof(REAL));
     failed = !room;
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long image = 0; image < images; image++) {
       if (!room) continue;
       for (long k = 0; k < taps; k++) memset(products + (k * images + image) * places, 0, (size_t)places * sizeof(REAL));

@@ -196,7 +196,7 @@ int sort_REAL(const long *sizes, const void *const *given, void *const *made) {
 #pragma omp atomic write
       wrong = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long r = 0; r < rows; r++) {
       if (!ready) continue;
       const long at = r / inner * n * inner + r % inner;
@@ -327,7 +327,7 @@ int choose_REAL(const long *sizes, const void *const *given, void *const *made) 
 #pragma omp atomic write
       wrong = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long r = 0; r < rows; r++) {
       if (!ready) continue;
       const REAL *row = (const REAL *)given[0] + r / inner * n * inner + r % inner;
@@ -410,7 +410,7 @@ int top_REAL(const long *sizes, const void *const *given, void *const *made) {
 #pragma omp atomic write
       wrong = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long r = 0; r < rows; r++) {
       if (!ready) continue;
       const REAL *row = (const REAL *)given[0] + r / inner * n * inner + r % inner;
@@ -480,7 +480,7 @@ int quantiles_REAL(const long *sizes, const void *const *given, void *const *mad
 #pragma omp atomic write
       wrong = 1;
     }
-#pragma omp for schedule(static)
+#pragma omp for schedule(static) nowait
     for (long r = 0; r < rows; r++) {
       if (!ready) continue;
       const REAL *row = (const REAL *)given[0] + r / inner * n * inner + r % inner;

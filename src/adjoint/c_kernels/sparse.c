@@ -18,7 +18,7 @@ int by_rows_REAL(const long *sizes, long *next, const long *rows, const long *co
 int product_REAL(const long *sizes, const long *starts, const long *columns, const REAL *values, const REAL *dense,
                  REAL *out) {
   const long rows = sizes[0], width = sizes[1];
-#pragma omp parallel for num_threads(TEAM) schedule(dynamic, 64) if (starts[rows] * width > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static, 64) if (starts[rows] * width > WORTH)
   for (long r = 0; r < rows; r++) {
     REAL *to = out + r * width;
     memset(to, 0, width * sizeof(REAL));

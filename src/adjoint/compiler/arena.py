@@ -110,7 +110,7 @@ def arrange(layout: ProgramLayout, elsewhere: set[Value], sizes: Sizes = ()) -> 
             made = [layout.programs[number], *(v.program for v in layout.versions[number])]
             room = max(scratch(program, threads, sizes) for program in made)
         if isinstance(step, Sweep):
-            room = threads.most * step.room
+            room = threads.most * step.block_room + threads.parts * step.sum_room
         layout.starts[number] = arena.take(room, number, number)
         for value in writes(step):
             if value not in elsewhere and value not in layout.offsets:
@@ -125,7 +125,8 @@ def scratch(program: LoopProgram, threads: Threads, sizes: Sizes) -> int:
     if not program.scratch:
         return 0
     partial = int(at(program.partial, sizes) if sizes else program.partial)
-    count = threads.most if program.divisible and partial <= threads.partial else 1
+    shared = program.divisible and partial <= threads.partial
+    count = max(threads.most, threads.parts) if shared else 1
     return count * 8 * int(at(program.scratch, sizes) if sizes else program.scratch)
 
 

@@ -114,6 +114,13 @@ class OfThread:
 
 
 @record
+class OfPart:
+    """A place in the memory of a part of a sweep."""
+
+    offset: int  # in bytes
+
+
+@record
 class HostOperand:
     """A strided view of memory."""
 
@@ -126,17 +133,17 @@ class HostOperand:
         return self.view.value.dtype
 
 
-Address = Array | InArena | Tape | Held | RowOf | InTurns | OfThread | HostOperand
+Address = Array | InArena | Tape | Held | RowOf | InTurns | OfThread | OfPart | HostOperand
 
 # -- launches -------------------------------------------------------------------------------------
 
 
 @record
 class Joined:
-    """The result of an accumulator, which is joined from those of all threads."""
+    """The result of an accumulator, which is joined from those of all parts."""
 
     total: Total
-    count: Size  # accumulators of a thread
+    count: Size  # accumulators of a part
     target: HostOperand
     divisor: Number | None  # of a mean
 
@@ -150,7 +157,7 @@ class Run:
     joined: tuple[Joined, ...]
     scratch: InArena | None = None  # memory of all threads
     where: tuple[Size, ...] = ()  # it serves sizes for which all of these are at least 0
-    accumulators: int = 0  # in a sweep: their offset in the memory of a thread
+    accumulators: int = 0  # in a sweep: their offset in the memory of a part
 
 
 @record
@@ -163,21 +170,23 @@ class Launch:
 
 @record
 class SumOfParts:
-    """A product over all rows: the sum of the parts of the threads that had rows."""
+    """A product over all rows: the sum of those over the rows of each part."""
 
     target: HostOperand
-    offset: int  # of the part in the memory of a thread
+    offset: int  # in the memory of a part
 
 
 @record
 class Blocks:
-    """Steps that run one block of rows after the other. Threads share the rows."""
+    """Steps that run one block of rows after the other. Threads share the rows in parts."""
 
     rows: Size
     width: int  # rows of a block
     work: Size
     memory: InArena  # of all threads
     each: int  # bytes of a thread
+    kept: InArena  # memory of all parts
+    part: int  # bytes of a part
     steps: tuple[Run | CallRoutine, ...]
     sums: tuple[SumOfParts, ...]
 

@@ -36,6 +36,7 @@ from adjoint.compiler.host import (
     Loop,
     Move,
     Offset,
+    OfPart,
     OfThread,
     Open,
     Pop,
@@ -269,8 +270,11 @@ def _blocks(scope: _Scope, sweep: Sweep, number: int) -> Blocks:
         run = Run(program, _operands(inner, program), _joined(scope, program))
         steps.append(replace(run, accumulators=places[place]) if program.partials else run)
     sums = tuple(SumOfParts(scope.result(v), places[v]) for v in sweep.sums)
-    memory = scope.start(number)
-    return Blocks(sweep.rows, sweep.block, sweep.work, memory, sweep.room, tuple(steps), sums)
+    memory, each = scope.start(number), sweep.block_room
+    kept = memory.plus(scope.layout.plan.target.threads.most * each)
+    return Blocks(
+        sweep.rows, sweep.block, sweep.work, memory, each, kept, sweep.sum_room, tuple(steps), sums
+    )
 
 
 def _swept_call(scope: _Scope, sweep: Sweep, call: RoutineCall) -> CallRoutine:
@@ -279,7 +283,7 @@ def _swept_call(scope: _Scope, sweep: Sweep, call: RoutineCall) -> CallRoutine:
     value = call.node.output
     if value in sweep.sums:
         a, b = sweep.operand(a, -1), sweep.operand(b, -2)
-        own = HostOperand(OfThread(sweep.places[value]), whole(value))
+        own = HostOperand(OfPart(sweep.places[value]), whole(value))
         return routine_calls.sum_of_products(call, scope.operand(a), scope.operand(b), own)
     a = sweep.operand(a, -2)
     result = sweep.operand(Strided(value, 0, out, row_major(out)), -2)

@@ -257,6 +257,11 @@ class LoopProgram:
             for variable, place in reads
         )  # fmt: skip
 
+    @property
+    def blocked(self) -> bool:
+        """Whether its rows are taken in blocks, side by side in memory."""
+        return any(isinstance(s, ForLoop) and s.variable == LANE for s in self.statements())
+
     @cached_property
     def pointers(self) -> dict[Value, int]:
         """The values in memory that it accesses, in the order of their first use, with the first

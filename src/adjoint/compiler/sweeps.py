@@ -66,35 +66,47 @@ class Sweep:
         rows = self.local.get(operand.value)
         return operand if rows is None else in_transposed_block(operand, dim, rows, self.block)
 
-    def _sizes(self) -> dict[Any, int]:
-        """The bytes that a thread keeps: for each value its block or its sum, and for each nest the
-        accumulators of a block and of all blocks.
+    def _block_sizes(self) -> dict[Value, int]:
+        """The bytes that a thread keeps of each value: one block."""
+        width = self.block
+        return {v: width * rows.elements * v.dtype.itemsize for v, rows in self.local.items()}
+
+    def _sum_sizes(self) -> dict[Any, int]:
+        """The bytes that a part keeps: of each product over its rows, and for each nest the
+        accumulators of a block and of all its blocks.
         """
-        found: dict[Any, int] = {}
-        for value, rows in self.local.items():
-            found[value] = self.block * rows.elements * value.dtype.itemsize
-        for value in self.sums:
-            found[value] = math.prod(value.shape) * value.dtype.itemsize
-        for number, program in self.programs.items():
-            found[number] = 2 * 8 * program.partial
-        return {what: -(-size // 64) * 64 for what, size in found.items()}
+        found: dict[Any, int] = {v: math.prod(v.shape) * v.dtype.itemsize for v in self.sums}
+        return found | {n: 2 * 8 * program.partial for n, program in self.programs.items()}
 
     @property
     def places(self) -> dict[Any, int]:
-        """The places of these values and accumulators in the memory of a thread, in bytes."""
-        sizes = self._sizes()
-        return dict(zip(sizes, itertools.accumulate(sizes.values(), initial=0), strict=False))
+        """The places of blocks in a thread's memory, and of sums in a part's, in bytes."""
+        found: dict[Any, int] = {}
+        for sizes in (self._block_sizes(), self._sum_sizes()):
+            whole = map(_lines, sizes.values())
+            found |= zip(sizes, itertools.accumulate(whole, initial=0), strict=False)
+        return found
 
     @property
-    def room(self) -> int:
+    def block_room(self) -> int:
         """The memory of a thread, in bytes."""
-        return sum(self._sizes().values())
+        return sum(map(_lines, self._block_sizes().values()))
+
+    @property
+    def sum_room(self) -> int:
+        """The memory of a part, in bytes."""
+        return sum(map(_lines, self._sum_sizes().values()))
 
     @property
     def work(self) -> Any:
         """An estimate of the additions."""
         calls = sum(routine_calls.flops(s) for s in self.steps if isinstance(s, RoutineCall))
         return calls + sum(k.work for k in self.programs.values())
+
+
+def _lines(size: int) -> int:
+    """A size in bytes, rounded up to lines of the cache."""
+    return -(-size // 64) * 64
 
 
 def in_transposed_block(operand: Strided, dim: int, rows: RowShape, width: int) -> Strided:

@@ -30,6 +30,7 @@ class Vectors:
     long: int  # iterations from which such a loop is worth cutting
     beside_calls: int  # statements besides the calls from which they are split off
     poor: int  # statements that take less time than the loop around them
+    together: int  # rows of symbolic length that are taken into accumulators at once
 
 
 @record
@@ -51,9 +52,12 @@ class Cache:
 class Threads:
     """How many threads there are, and when they pay."""
 
-    most: int  # threads; each has its own accumulators
+    most: int  # threads; each has its own scratch memory
+    parts: int  # of a step that threads share; each has its own accumulators
+    part: int  # additions of a part, at least
+    joined: int  # additions for each accumulator of a part, at least
     rows: int  # rows that threads can share evenly
-    partial: int  # accumulators of one thread that outlast rows
+    partial: int  # accumulators of one part that outlast rows
     work: int  # additions from which threads pay
     awake: int  # the same if a larger step of the program has woken them
     short: int  # additions of a program for which other Python threads can wait

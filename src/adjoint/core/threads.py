@@ -27,21 +27,59 @@ _SETTERS = (
     "openblas_set_num_threads64_",
     "openblas_set_num_threads",
 )
-_VARIABLE = "ad_threads"
-# The first lines of each of our C sources: an OpenMP region says `num_threads(TEAM)`. Weak, since a
-# source may be compiled in parts.
-TEAM = f"""#ifdef _OPENMP
-extern int omp_get_max_threads(void);
+_VARIABLE, _LENT = "ad_threads", "ad_team"
+# The first lines of each of our C sources. An OpenMP region says `num_threads(TEAM)`, and
+# `share_parts` runs the parts of a task. Weak, since a source may be compiled in units.
+#
+# Note [Regions run on the team]: with WITH_TEAM, gcc's regions call the team of the process
+# (toolchain/team.c) in place of libgomp, whose regions end only when each of its threads has had a
+# core. The parts of a region may run one after the other, so a region has no barrier, no `single`,
+# and no dynamic schedule; what other threads have written is read after its end.
+TEAM = f"""#ifndef TEAM
+typedef void part_function(void *task, long part, long member);
+#ifdef _OPENMP
+extern int omp_get_max_threads(void), omp_get_thread_num(void);
 __attribute__((weak)) int {_VARIABLE}; /* 0: as many as OpenMP has by itself */
 #define TEAM ({_VARIABLE} ? {_VARIABLE} : omp_get_max_threads())
 #else
 #define TEAM 1
+#endif
+#if defined(_OPENMP) && defined(WITH_TEAM) && defined(__GNUC__) && !defined(__clang__)
+typedef struct {{
+  void (*share)(part_function *, void *, long, long);
+  void (*region)(void (*)(void *), void *, long);
+  int (*part)(void), (*parts)(void), (*is_within)(void);
+}} team_functions;
+#define OURS __attribute__((weak, visibility("hidden")))
+__attribute__((weak)) const team_functions *{_LENT};
+OURS void GOMP_parallel(void (*run)(void *), void *given, unsigned parts, unsigned flags) {{
+  (void)flags;
+  {_LENT}->region(run, given, parts);
+}}
+OURS int omp_get_thread_num(void) {{ return {_LENT}->part(); }}
+OURS int omp_get_num_threads(void) {{ return {_LENT}->parts(); }}
+OURS int omp_in_parallel(void) {{ return {_LENT}->is_within(); }}
+OURS void share_parts(part_function *run, void *task, long parts, int most) {{
+  {_LENT}->share(run, task, parts, most);
+}}
+#else
+static inline __attribute__((unused)) void
+share_parts(part_function *run, void *task, long parts, int most) {{
+#ifdef _OPENMP
+#pragma omp parallel for num_threads(most) schedule(dynamic) if (parts > 1)
+  for (long part = 0; part < parts; part++) run(task, part, omp_get_thread_num());
+#else
+  (void)most;
+  for (long part = 0; part < parts; part++) run(task, part, 0);
+#endif
+}}
+#endif
 #endif"""
 _ours: list[ctypes.c_int] = []  # the variables of followed libraries
 _tell: dict[int, Any] = {}  # setters of followed libraries, by their address
 _blas: set[str] = set()  # the BLAS libraries that are followed
 _chosen: list[int] = []  # the number that a user set, if any
-_forked: list[bool] = []  # holds True in a forked child, where OpenMP has no threads
+_forked: list[bool] = []  # holds True in a forked child, which has no team
 _locks: weakref.WeakKeyDictionary[Any, Callable[[], object]] = weakref.WeakKeyDictionary()
 
 
@@ -84,22 +122,34 @@ def set_threads(count: int) -> None:
     _say_all()
 
 
-def follow(library: ctypes.CDLL) -> ctypes.CDLL:
-    """Tell a loaded library the number of threads that the user sets, now and later."""
+def follow_own(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Tell one of our objects the number of threads that the user sets, now and later."""
     try:
         own = ctypes.c_int.in_dll(library, _VARIABLE)
-    except ValueError:  # not one of our objects, or one without threads
-        pass
-    else:
-        _ours.append(own)
-        own.value = _own_number()
+    except ValueError:  # it shares no work
         return library
+    _ours.append(own)
+    own.value = _own_number()
+    return library
+
+
+def follow(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Tell a library the number of threads that the user sets, now and later."""
     for name in _SETTERS:
         tell = getattr(library, name, None)
         if tell is not None:
             _tell[ctypes.cast(tell, ctypes.c_void_p).value or 0] = tell
             _say(tell)
     return library
+
+
+def lend(library: ctypes.CDLL, team: Callable[[], int]) -> None:
+    """Tell one of our objects the address of the team that shares its tasks."""
+    try:
+        place = ctypes.c_void_p.in_dll(library, _LENT)
+    except ValueError:  # it has no tasks
+        return
+    place.value = team()
 
 
 def _own_number() -> int:
@@ -122,8 +172,8 @@ def _say(tell: Any) -> None:
 
 
 def _after_fork() -> None:
-    """In a forked child: compute with one thread, since OpenMP would wait for the parent's threads
-    (BLAS makes new ones), and free the locks of other threads.
+    """In a forked child: compute with one thread, since the team and OpenMP would wait for the
+    parent's threads (BLAS makes new ones), and free the locks of other threads.
     """
     for held, freed in list(_locks.items()):
         owned: Any = held

@@ -12,7 +12,6 @@ from functools import cache, lru_cache
 
 from adjoint.c_kernels import special_functions
 from adjoint.core.c_types import HALF_FUNCTIONS, HALF_TYPES
-from adjoint.core.threads import TEAM
 from adjoint.expressions import definitions
 from adjoint.expressions.c_text import called, function_text
 from adjoint.expressions.definitions import SCALARS, VECTORS
@@ -227,14 +226,4 @@ _COMMON = (
     "#define LEAST (-9223372036854775807LL - 1)",
     "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
     "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
-    TEAM,
-    "#define THREADS SMALLER(TEAM, 16)",
-    "#ifdef _OPENMP",
-    "extern int omp_get_thread_num(void), omp_get_num_threads(void);",
-    "#define THREAD omp_get_thread_num()",
-    "#define COUNT omp_get_num_threads()",
-    "#else",
-    "#define THREAD 0",
-    "#define COUNT 1",
-    "#endif",
 )

@@ -33,6 +33,7 @@ from adjoint.compiler.loop_programs import (
 from adjoint.compiler.targets.c.printer import printed
 from adjoint.core import dtypes
 from adjoint.core.dtypes import OF, DType
+from adjoint.core.threads import TEAM
 from adjoint.expressions import functions
 from adjoint.expressions.rows import expression
 from adjoint.expressions.trees import Expression, Variable, number
@@ -126,7 +127,8 @@ def source(
     places = {v: k for k, v in enumerate((numbers, *arrays))}
     objects = ", ".join(f"DATA(objects, {places[v]})" for v in piece.pointers)
     text = printed(piece, piece.name) + _UPDATE.format(objects=objects)
-    return functions.prelude(sorted(piece.calls), build.data_offset()) + text
+    opening = functions.prelude(sorted(piece.calls), build.data_offset())
+    return f"{opening}{TEAM}\n{text}"
 
 
 def _statement(node: Any, made: dict[Any, Variable], dtype: DType) -> Let:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import cachedir
+from adjoint.core import cachedir, threads
 from adjoint.core.lazy import Lazy
 from adjoint.toolchain import cache
 from adjoint.toolchain.cache import BuildError, cache_directory
@@ -45,6 +45,8 @@ __all__ = [
     "load_all",
 ]
 
+# Note [Regions run on the team]: it is made of POSIX threads.
+_OPENING = "#define WITH_TEAM\n" if os.name == "posix" else ""
 _libraries: dict[str, ctypes.CDLL] = {}  # loaded by this process, by name
 
 
@@ -130,7 +132,7 @@ def _build(name: str, source: str) -> str:
         try:
             with cachedir.scratch(directory) as folder:
                 made, said = _toolchain().compile(
-                    f'{source}\nconst char {_mark(name)}[] = "";\n',
+                    f'{_OPENING}{source}\nconst char {_mark(name)}[] = "";\n',
                     folder,
                     extra_flags(),
                     os.cpu_count() or 1,
@@ -203,7 +205,9 @@ def library(source: str) -> ctypes.CDLL:
     for attempt in range(3):
         path = _build(name, text)
         try:
-            return _libraries.setdefault(name, open_library(path, _mark(name)))
+            found = open_library(path, _mark(name))
+            threads.lend(found, _team)
+            return _libraries.setdefault(name, found)
         except OtherObject as error:
             refusal = f"{path} {error}"
             _warn_of(path)
@@ -216,6 +220,14 @@ def library(source: str) -> ctypes.CDLL:
         "the system does not load compiled code (does it forbid programs in the temporary "
         f"directory?); set TMPDIR to another one, or call without ad.compile. It said: {refusal}"
     )
+
+
+@lru_cache(maxsize=1)
+def _team() -> int:
+    """The address of the functions of the threads that share tasks in this process."""
+    with open(os.path.join(os.path.dirname(__file__), "team.c"), encoding="utf-8") as file:
+        made = library(file.read())
+    return ctypes.addressof(ctypes.c_void_p.in_dll(made, "ad_this_team"))
 
 
 def _warn_of(path: str) -> None:

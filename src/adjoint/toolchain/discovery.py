@@ -24,7 +24,7 @@ from adjoint._version import __version__
 from adjoint.core.errors import ArgumentError
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
-from adjoint.core.threads import follow
+from adjoint.core.threads import follow_own
 from adjoint.toolchain import cache, units
 
 # not needed while all objects come from the cache
@@ -309,8 +309,9 @@ class OtherObject(OSError):
 def open_library(path: str, mark: str = "") -> ctypes.CDLL:
     """Load a shared library, and check that it has a variable named `mark`.
 
-    Its threads spin for some ten microseconds at the end of a loop, waiting for the next one, and
-    then yield the core: waking a thread takes longer than most loops over a million numbers.
+    Where OpenMP has threads of its own (Note [Regions run on the team]), they spin for some ten
+    microseconds at the end of a loop, waiting for the next one, and then yield the core: waking a
+    thread takes longer than most loops over a million numbers.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ["OMP_WAIT_POLICY"] = "passive"
@@ -319,7 +320,7 @@ def open_library(path: str, mark: str = "") -> ctypes.CDLL:
     if mark and not hasattr(library, mark):
         _close(library)  # otherwise another file at this path would not be loaded
         raise OtherObject("was made of other code than its name says")
-    return follow(library)
+    return follow_own(library)
 
 
 def _close(library: ctypes.CDLL) -> None:

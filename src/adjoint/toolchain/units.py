@@ -11,7 +11,7 @@ import re
 
 LONG = 1500  # lines from which a source is worth cutting
 _LEAST = 500  # least lines of a unit
-_NAMED = r"void (?:APART )?(?:nest|part)\w+\("
+_NAMED = r"(?:void|int) (?:APART )?(?:nest|sweep|added|part)\w+\("
 _NEST = re.compile(rf"^(?:/\*.*\*/\n)*static ({_NAMED}[^{{]*\)) \{{", re.MULTILINE)
 _REST = re.compile(r"^void segment\d+\(", re.MULTILINE)
 _HIDDEN = '__attribute__((visibility("hidden"), noinline)) '

@@ -17,6 +17,7 @@ from adjoint.compiler.host import (
     InArena,
     InTurns,
     Offset,
+    OfPart,
     OfThread,
     RowOf,
     RowsOfBlock,
@@ -85,6 +86,8 @@ def address(given: Address | None) -> str:
             return f"(({given.turn.name} & 1) ? {odd} : {even})"
         case OfThread():
             return f"(own + {given.offset}{f' - low * {given.row}' if given.row else ''})"
+        case OfPart():
+            return f"(kept + {given.offset})"
         case HostOperand():
             return f"(char *){pointer(given)}"
 

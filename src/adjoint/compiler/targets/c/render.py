@@ -8,19 +8,27 @@ then the arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.host import (
+    Address,
+    AfterFirst,
     Blocks,
     CallRoutine,
     CopyArray,
     FillArray,
+    Held,
+    HostOperand,
     HostProgram,
     Joined,
     JoinRows,
     Launch,
+    OfPart,
+    OfThread,
+    PackedArguments,
     Run,
     Statement,
     SumOfParts,
@@ -44,11 +52,16 @@ from adjoint.compiler.targets.c.joining import declarations, taken
 from adjoint.compiler.targets.c.printer import printed
 from adjoint.compiler.targets.c.tapes import TAPE_DECLARED
 from adjoint.compiler.targets.c.threads import (
+    Shared,
+    adding,
     joining,
     joining_name,
     own_arguments,
     own_memory,
+    shared_declarations,
     sharing,
+    stride,
+    task,
 )
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
@@ -62,7 +75,7 @@ class Renderer:
         self.symbols, self.sizes, self.target = symbols, size_names(symbols), target
         self.functions: dict[str, str] = {}  # text without the name -> name
         self.totals: dict[str, str] = {}  # the same for functions that join accumulators
-        self.shared: dict[str, str] = {}  # the same for functions that share rows among threads
+        self.shared: dict[Shared, str] = {}  # the same for functions that share rows among threads
         self.outlined: set[str] = set()  # texts of functions that must not be inlined
         self.parts: list[str] = []  # functions for parts of a long segment
 
@@ -127,49 +140,55 @@ class Renderer:
         most, limits = self.target.threads, self.target.limits
         enough = most.awake if is_open(largest) or largest >= most.work else most.work
         parallel = made.divisible and (is_open(made.work) or made.work >= enough)
-        threads = most.most if parallel else 1
+        parts = most.parts if parallel else 1
         if run.scratch is not None:
             lines.append(f"double *const scratch = (double *){address(run.scratch)};")
-        if is_open(made.partial):  # each thread's accumulators come first in its scratch memory
+        if is_open(made.partial):  # each part's accumulators come first in its scratch memory
             lines.append("double *const partial = scratch;")
         elif made.partial:
-            kept = "static _Thread_local " if threads * made.partial > limits.stack else ""
-            lines.append(f"{kept}double room[{threads * made.partial}];")
+            kept = "static _Thread_local " if parts * made.partial > limits.stack else ""
+            lines.append(f"{kept}double room[{parts * made.partial}];")
             lines.append("double *const partial = room;")  # the caller's, shared by all threads
-        rows, stride = str(made.rows), str(_stride(made))
         own = own_arguments(made, "partial", own_memory(made))
         if parallel:
-            little = _is_little(made, largest, most) if is_open(made.work) else "0"
-            given = [little, rows, *own, stride, str(made.scratch), "&threads"]
-            lines.append("int threads;")  # how many threads ran, which may be fewer than asked for
-            lines.append(self._call(self._sharing(made, name), run, given))
+            little = f"{_is_little(made, largest, most)} ? 1 : " if is_open(made.work) else ""
+            given = [str(made.rows), f"{little}{self._parts(made)}", *own]
+            call = self._call(self._sharing(made, name), run, given)
+            lines.append(f"const int parts = {call}" if made.partials else call)
         else:
-            lines.append(self._call(name, run, ["0", rows, *own]))
-        lines += self._totals(run, "threads" if parallel else "1", stride)
+            lines.append(self._call(name, run, ["0", str(made.rows), *own]))
+        lines += self._totals(run, "parts" if parallel else "1", str(stride(made)))
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
+
+    def _parts(self, made: LoopProgram) -> str:
+        """C text of the most parts into which the rows of a loop program are cut."""
+        most, lanes = f"PARTS({made.work}, {made.partial})", self.target.cache.lanes
+        if not made.blocked:
+            return most
+        return f"SMALLER({most}, LARGER(2, ({made.rows} + {lanes - 1}) / {lanes}))"
 
     def _sharing(self, made: LoopProgram, name: str) -> str:
         """The name of the function that shares the rows of a loop program among threads."""
-        text = sharing(made, name, self.sizes)
-        return self.shared.setdefault(text, f"{name}_shared")
+        shared = sharing(made, name, self.sizes)
+        return self.shared.setdefault(shared, f"{name}_shared")
 
     def _call(self, name: str, run: Run, given: Sequence[str]) -> str:
         """A call of a function of a loop program's arrays, of `given`, and of the sizes."""
         return f"{name}({', '.join([*map(pointer, run.operands), *given, *self.sizes])});"
 
-    def _totals(self, run: Run, threads: str, distance: str) -> list[str]:
-        """C text that joins the accumulators of threads, which are `distance` numbers apart."""
+    def _totals(self, run: Run, parts: str, distance: str) -> list[str]:
+        """C text that joins the accumulators of parts, which are `distance` numbers apart."""
         lines, offset = [], 0
         for each in run.joined:
-            lines.append(self._joined(each, offset, threads, distance))
+            lines.append(self._joined(each, offset, parts, distance))
             offset += each.count
         return lines
 
-    def _joined(self, each: Joined, offset: Any, threads: str, distance: str) -> str:
+    def _joined(self, each: Joined, offset: Any, parts: str, distance: str) -> str:
         total = each.total
         name = self.totals.setdefault(joining(total), joining_name(total))
         source = f"({C_TYPES[total.dtype.name]} *)partial + {offset}"
-        given = [first(each.target), source, str(each.count), threads, distance]
+        given = [first(each.target), source, str(each.count), parts, distance]
         if each.divisor is not None:
             given.append(c_text.printed(each.divisor))
         return f"{name}({', '.join(given)});"
@@ -177,77 +196,124 @@ class Renderer:
     # -- sweeps -----------------------------------------------------------------------------------
 
     def _blocks(self, sweep: Blocks) -> str:
-        """C text of a sweep.
+        """C text of a sweep, whose rows threads share in parts.
 
-        Each thread has a share of the rows in blocks, memory for the values that steps pass on, and
-        sums of its own, which are added in the order of the threads.
+        Each thread has memory for one block of the values that steps pass on. Each part has sums of
+        its own, which are added in the order of the parts.
         """
-        lines = [f"char *const room = {address(sweep.memory)};", "int threads = 1;"]
+        at = _outside(sweep)
+        fields = dict.fromkeys(("room", "sums", *at.values()), "char *")
+        fields |= {"library": "void **", "status": "int *", "step": "long"}
+        fields |= dict.fromkeys(self.sizes, "long")
+        shared = task(fields, self._part(sweep, at))
+        name = self.shared.setdefault(shared, f"sweep{len(self.shared)}")
+        given = ", ".join(["room", "sums", *map(address, at), *[*fields][2 + len(at) :]])
+        awake = self.target.threads.awake
+        elements = sum(math.prod(each.target.view.shape) for each in sweep.sums)
+        most = f"{sweep.work} < {awake} ? 1 : PARTS({sweep.work}, {elements})"
+        lines = [
+            f"char *const room = {address(sweep.memory)}, *const sums = {address(sweep.kept)};",
+            f"const long most = {most};",
+            f"const long blocks = ({sweep.rows} + {sweep.width - 1}) / {sweep.width};",
+            f"const long step = (blocks + most - 1) / most * {sweep.width};",
+            f"const long parts = ({sweep.rows} + step - 1) / step;",
+            f"struct {name}_task task = {{{given}}};",
+            f"share_parts({name}_part, &task, parts, THREADS);",
+        ]
+        for step in sweep.steps:
+            if isinstance(step, Run) and step.joined:
+                lines.append(f"{{ double *const partial = (double *)(sums + {step.accumulators});")
+                lines += [*self._totals(step, "parts", str(sweep.part // 8)), "}"]
+        lines += [self._sum_of_parts(sweep, each) for each in sweep.sums]
+        return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
+
+    def _part(self, sweep: Blocks, at: Mapping[Address, str]) -> str:
+        """C text that runs the blocks of one part; `at` has the names of addresses outside."""
         begin: list[str] = []
         each: list[str] = []
         for place, step in enumerate(sweep.steps):
             if isinstance(step, CallRoutine):
-                each.append(routines.called(step).rstrip("\n"))
+                arguments = tuple([_named_inside(given, at) for given in step.arguments])
+                call = routines.called(replace(step, arguments=arguments))
+                each.append(call.rstrip("\n"))
                 continue
             made = step.program
             if made.partials:
-                begin.append(f"double *const all{place} = (double *)(own + {step.accumulators});")
+                begin.append(f"double *const all{place} = (double *)(kept + {step.accumulators});")
                 begin.append(f"double *const one{place} = all{place} + {made.partial};")
                 begin += _started(made, f"all{place}")
             given = ["low", "high", *own_arguments(made, f"one{place}", own_memory(made))]
-            each.append(self._call(self.function(made), step, given))
+            operands = tuple([_named_inside(operand, at) for operand in step.operands])
+            each.append(self._call(self.function(made), replace(step, operands=operands), given))
             each += _merged(made, f"all{place}", f"one{place}")
-        awake = self.target.threads.awake
-        lines += [
-            f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {awake})",
-            "{ const long thread = THREAD, count = COUNT;",
-            "  if (thread == 0) threads = count;",
-            f"  char *const own = room + thread * {sweep.each}L; (void)own;",
-            f"  const long step = ({sweep.rows} + count - 1) / count;",
-            f"  const long first = SMALLER(thread * step, {sweep.rows});",
-            f"  const long last = SMALLER(first + step, {sweep.rows});",
-            *(f"  {line}" for line in begin),
-            f"  for (long low = first; low < last; low += {sweep.width}) {{",
-            f"    const long high = SMALLER(low + {sweep.width}, last);",
-            *(f"    {line}" for line in each),
-            "  }",
+        lines = [
+            f"char *const own = room + member * {sweep.each}L; (void)own;",
+            f"char *const kept = sums + part * {sweep.part}L; (void)kept;",
+            f"const long first = part * step, last = SMALLER(first + step, {sweep.rows});",
+            *begin,
+            f"for (long low = first; low < last; low += {sweep.width}) {{",
+            f"  const long high = SMALLER(low + {sweep.width}, last);",
+            *(f"  {line}" for line in each),
             "}",
         ]
-        for step in sweep.steps:
-            if isinstance(step, Run) and step.joined:
-                lines.append(f"{{ double *const partial = (double *)(room + {step.accumulators});")
-                lines += [*self._totals(step, "threads", str(sweep.each // 8)), "}"]
-        for part in sweep.sums:
-            lines += _sum_of_parts(sweep, part, awake)
-        return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
+        return "\n".join(f"  {line}" for line in lines)
+
+    def _sum_of_parts(self, sweep: Blocks, given: SumOfParts) -> str:
+        """C text of a product over all rows: the sum of those over the rows of each part."""
+        dtype = given.target.dtype
+        c_type = C_TYPES[dtype.name]
+        adds = adding(c_type, self.target.threads)
+        name = self.shared.setdefault(adds, f"added_{c_type}")
+        arguments = [first(given.target), f"({c_type} *)(sums + {given.offset})"]
+        arguments += [str(math.prod(given.target.view.shape)), "parts"]
+        return f"{name}({', '.join([*arguments, str(sweep.part // dtype.itemsize)])});"
 
 
-def _sum_of_parts(sweep: Blocks, given: SumOfParts, awake: int) -> list[str]:
-    """C text of a product over all rows: the sum of the parts of the threads that had rows."""
-    c_type = C_TYPES[given.target.dtype.name]
-    part = f"(({c_type} *)(room + t * {sweep.each}L + {given.offset}))"
-    count = math.prod(given.target.view.shape)
-    return [
-        f"{{ {c_type} *const to = {first(given.target)};",
-        f"#pragma omp parallel for num_threads(threads) if (threads * {count} >= {awake})",
-        f"for (long k = 0; k < {count}; k++) {{",
-        f"  const long step = ({sweep.rows} + threads - 1) / threads;",
-        f"  {c_type} total = 0;",
-        f"  for (long t = 0; t * step < {sweep.rows}; t++) total += {part}[k];",
-        "  to[k] = total;",
-        "} }",
-    ]
+def _outside(sweep: Blocks) -> dict[Address, str]:
+    """Names for the addresses of a sweep that are not of its own memory."""
+    found: dict[Address, str] = {}
+    for step in sweep.steps:
+        given = step.operands if isinstance(step, Run) else step.arguments
+        for operand in _operands(given):
+            if not isinstance(operand.address, (OfThread, OfPart)):
+                found.setdefault(operand.address, f"at{len(found)}")
+    return found
+
+
+def _operands(arguments: Sequence[Any]) -> Iterator[HostOperand]:
+    for given in arguments:
+        if isinstance(given, HostOperand):
+            yield given
+        elif isinstance(given, AfterFirst):
+            yield given.operand
+        elif isinstance(given, PackedArguments):
+            yield from _operands(given.addresses)
+
+
+def _named_inside(given: Any, names: Mapping[Address, str]) -> Any:
+    """An argument with names in place of the addresses outside of a sweep."""
+    match given:
+        case HostOperand():
+            name = names.get(given.address)
+            return given if name is None else replace(given, address=Held(name))
+        case AfterFirst():
+            return replace(given, operand=_named_inside(given.operand, names))
+        case PackedArguments():
+            inside = tuple([_named_inside(each, names) for each in given.addresses])
+            return replace(given, addresses=inside)
+        case _:
+            return given
 
 
 def _started(made: LoopProgram, into: str) -> Iterator[str]:
-    """C text that sets the accumulators of a thread to their start."""
+    """C text that sets the accumulators of a part to their start."""
     for total, count, target in _accumulators(made, into):
         begin = c_text.printed(ACCUMULATORS[total.kind].start(total.dtype))
         yield f"for (long k = 0; k < {count}; k++) {target} = {begin};"
 
 
 def _merged(made: LoopProgram, into: str, block: str) -> Iterator[str]:
-    """C text that adds the accumulators of a block to those of its thread."""
+    """C text that adds the accumulators of a block to those of its part."""
     pairs = zip(_accumulators(made, into), _accumulators(made, block), strict=True)
     for (total, count, target), (_, _, one) in pairs:
         c_type, take = C_TYPES[total.dtype.name], taken(total.kind, total.dtype, "total", "one")
@@ -270,9 +336,11 @@ def _is_little(made: LoopProgram, largest: Any, threads: Threads) -> str:
     return f"{made.work} < {enough}{many}"
 
 
-def _stride(made: LoopProgram) -> int:
-    """The distance between the accumulators of one thread and of the next."""
-    return made.scratch if is_open(made.partial) else made.partial
+def _named(text: str, name: str, is_apart: bool = False) -> str:
+    """The text of a function with its name, which may not be inlined if it is to stay apart."""
+    if is_apart:
+        text = text.replace(" NAME(", " APART NAME(", 1)
+    return text.replace("NAME", name)
 
 
 def segments(host: HostProgram, target: Target, kind: str = "void") -> tuple[str, list[Any]]:
@@ -291,15 +359,17 @@ def segments(host: HostProgram, target: Target, kind: str = "void") -> tuple[str
         texts.append(f"{kind} {names[-1]}(void **p) {renderer.segment(part)}")
     if not texts:
         return "", names
-    functions = renderer.totals | renderer.functions | renderer.shared
+    shared = {each.functions: name for each, name in renderer.shared.items()}
+    functions = renderer.totals | renderer.functions | shared
     outlined = (
         {*functions} if len(renderer.functions) > target.limits.inlined else renderer.outlined
     )
-    names_of = {text: f"APART {n}" if text in outlined else n for text, n in functions.items()}
-    programs = [text.replace("NAME", name, 1) for text, name in names_of.items()]
+    programs = [_named(text, name, text in outlined) for text, name in functions.items()]
     body = "\n".join([*programs, *renderer.parts, *texts])
     needed = declarations(host.loop_programs())
     needed += TAPE_DECLARED if host.tapes else ""
+    needed += shared_declarations(target) if shared else ""
+    needed += "".join(_named(each.structure, n) for each, n in renderer.shared.items())
     needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
     return routines.declarations(host) + "\n" + needed + body, names
 

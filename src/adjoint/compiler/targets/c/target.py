@@ -17,6 +17,7 @@ from adjoint.compiler.shaping.row_axes import choose_rows, keep_rows, share_rows
 from adjoint.compiler.shaping.split_calls import split_off_calls
 from adjoint.compiler.shaping.totals import narrow_totals
 from adjoint.compiler.shaping.trimming import cut_loops, pad_short, tile
+from adjoint.compiler.shaping.unrolling import take_rows_together
 from adjoint.compiler.target import (
     Cache,
     Costs,
@@ -44,6 +45,7 @@ VECTORS = Vectors(
     long=512,  # Black–Scholes in float32: 14 % less time by splitting (6020d9d8)
     beside_calls=32,  # measured with it
     poor=12,  # short symbolic sizes are as fast as closed ones (ca305c20)
+    together=8,  # sums over 3 to 20 columns in 0.3-0.45 of the time, 4 rows in 0.4-0.5
 )
 
 CACHE = Cache(
@@ -59,7 +61,10 @@ CACHE = Cache(
 )
 
 THREADS = Threads(
-    most=16,  # by size: what accumulators and scratch memory of each thread may cost
+    most=16,  # by size: what scratch memory of each thread may cost
+    parts=16,  # by size: what accumulators of each part may cost; two threads share them evenly
+    part=1 << 18,  # by size: some 5 µs, many times what it takes to claim a part
+    joined=32,  # by size: joining the accumulators of all parts takes a few per cent of the time
     rows=32,  # by size: two rows for each thread (580026a7)
     partial=1 << 15,  # by size: 256 KB of doubles, the second level of one core
     work=1 << 21,  # to wake threads takes about 25 µs, a tenth of these additions
@@ -127,7 +132,7 @@ CPU = Target(
     rounds_alike=rounds_alike,
     passes=(
         make_bands, choose_rows, keep_rows, share_rows, build_loops, tile, cut_loops, pad_short,
-        narrow_totals, widen_bytes, split_off_calls, store_early, count_work,
+        narrow_totals, widen_bytes, split_off_calls, take_rows_together, store_early, count_work,
     ),
     routines=routines.routine,
     write=writing.write,

@@ -16,6 +16,7 @@ from adjoint.compiler.targets.c import entry, render
 from adjoint.compiler.targets.c.addresses import FIRST
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
+from adjoint.core.threads import TEAM
 from adjoint.expressions import functions
 from adjoint.graph.ir import Value
 from adjoint.toolchain import build
@@ -101,7 +102,7 @@ def write(ordered: Ordered) -> CText:
 def standalone(ordered: Ordered) -> CText:
     """Print a program as a source for other C programs: nothing in it is visible outside."""
     made, text = _printed(ordered, "static void")
-    made.source = functions.standalone_prelude(_called(made.host)) + text
+    made.source = f"{functions.standalone_prelude(_called(made.host))}{TEAM}\n{text}"
     return made
 
 
