@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import arena, loop_programs, program, shaping
+from adjoint.compiler import arena, program, shaping
+from adjoint.loops import loop_programs
 from adjoint.table import TABLE
 from adjoint.toolchain import build
 from tests import tables

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.loop_programs import Let, Load, Local
 from adjoint.expressions.trees import Binary, Expression
 from adjoint.graph.ir import Value
+from adjoint.loops.loop_programs import Let, Load, Local
 
 
 def camera(pose: Any, point: Any) -> Any:

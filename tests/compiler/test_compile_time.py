@@ -15,10 +15,10 @@ import pytest
 import adjoint as ad
 from adjoint.compiler import program
 from adjoint.compiler.arena import _Arena
-from adjoint.compiler.loop_programs import Let, Load, LoopProgram, Place, Store, ends_early
 from adjoint.compiler.program import Code
 from adjoint.expressions.trees import Binary, Variable
 from adjoint.graph.ir import Type, Value
+from adjoint.loops.loop_programs import Let, Load, LoopProgram, Place, Store, ends_early
 from tests.counting import function_calls
 
 ONES = ad.ones(4, 4, dtype=ad.float64)

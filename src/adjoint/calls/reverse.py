@@ -17,8 +17,8 @@ from adjoint.core.errors import NotDifferentiable
 from adjoint.core.float_warnings import NO_MODULE
 from adjoint.core.remembering import remembered
 from adjoint.elements import fused
-from adjoint.elements.large import LARGE
 from adjoint.homes import derive
+from adjoint.loops.gate import LARGE
 from adjoint.ops import binding
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, methods_used

@@ -16,7 +16,6 @@ from dataclasses import field
 from typing import Any
 
 from adjoint.compiler import routine_calls, shaping
-from adjoint.compiler.loop_programs import LoopProgram
 from adjoint.compiler.nests import Nest, nested
 from adjoint.compiler.plan import Nested, Plan, RoutineCall, Step, Strided
 from adjoint.compiler.shaping import Version
@@ -25,6 +24,7 @@ from adjoint.core.records import structure
 from adjoint.core.remembering import cached_property
 from adjoint.core.symbolic_sizes import at
 from adjoint.graph.ir import Value
+from adjoint.loops.loop_programs import LoopProgram
 
 ALIGNMENT = 64
 THREADS = 16  # at most; each thread has its own accumulators

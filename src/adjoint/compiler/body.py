@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adjoint.compiler.affine import Affine, Index, broadcast, flat, identity, reshaped
 from adjoint.compiler.definitions import (
     Address,
     Arange,
@@ -27,22 +26,11 @@ from adjoint.compiler.definitions import (
     define,
     promoted_to,
 )
-from adjoint.compiler.loop_programs import (
-    Check,
-    Guard,
-    Leaf,
-    Let,
-    Load,
-    Place,
-    Select,
-    position,
-)
 from adjoint.compiler.neighbours import Neighbours
 from adjoint.compiler.plan import FusedLoop, Plan, reduced_dims
 from adjoint.core import dtypes
 from adjoint.core.dtypes import HALVES, DType
 from adjoint.core.shapes import Shape, row_major
-from adjoint.expressions.functions import VECTORIZED
 from adjoint.expressions.trees import (
     FUNCTION,
     Binary,
@@ -58,11 +46,18 @@ from adjoint.expressions.trees import (
 )
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
-
-
-def calls(tree: Expression) -> bool:
-    """Whether a tree calls a function that is fast only when vectorised."""
-    return not VECTORIZED.isdisjoint(tree.calls)
+from adjoint.loops.affine import Affine, Index, broadcast, flat, identity, reshaped
+from adjoint.loops.loop_programs import (
+    Check,
+    Guard,
+    Leaf,
+    Let,
+    Load,
+    Place,
+    Select,
+    calls,
+    position,
+)
 
 
 class Body:

@@ -19,15 +19,6 @@ from numpy.lib.stride_tricks import as_strided
 from adjoint.c_kernels import loading
 from adjoint.checks import pooling as windows
 from adjoint.compiler import routines
-from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import (
-    Affine,
-    Bounds,
-    Index,
-    broadcast,
-    identity,
-    reshaped,
-)
 from adjoint.compiler.routines import Routine
 from adjoint.core import dtypes
 from adjoint.core.c_types import C_TYPES
@@ -43,6 +34,15 @@ from adjoint.expressions.trees import Expression
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.graph.passes.products_onto import is_onto
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.affine import (
+    Affine,
+    Bounds,
+    Index,
+    broadcast,
+    identity,
+    reshaped,
+)
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor.tensor import make
 

@@ -11,13 +11,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adjoint.compiler.affine import flat, identity
 from adjoint.compiler.definitions import Look, define, is_native
 from adjoint.core.dtypes import HALVES
 from adjoint.core.shapes import row_major
 from adjoint.graph.facts import is_call, keeps_order
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+from adjoint.loops.affine import flat, identity
 
 SMALL_PRODUCT = 1 << 10  # multiplications up to which a loop is faster than a call
 _TINY_PRODUCT = 128  # the same bound for each product of a batch

@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.element_loops import ElementLoop
 from adjoint.core import dtypes
 from adjoint.core.dtypes import NAMES, OF, DType
 from adjoint.core.records import record
 from adjoint.core.remembering import Bounded
-from adjoint.elements.large import loop_of
 from adjoint.expressions.rows import expression
 from adjoint.expressions.trees import Binary, Call, Choose, Expression, Number, Operand, Unary
+from adjoint.loops.element_loops import ElementLoop, of_tree
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 
@@ -69,7 +68,7 @@ class Fused:
         given = dict(zip(self.parameters, values, strict=True))
         for name, part in parts.items():
             given[name] = np.asarray(part(*values))
-        result = loop([given[name] for name in loop.operands])
+        result = loop([given[name] for name, _ in loop.element.operands])
         return self.plain(*values) if result is None else result
 
     def _find(self, values: Sequence[Any]) -> tuple[ElementLoop, Parts] | None:
@@ -90,7 +89,7 @@ class Fused:
         if found is None:
             return None
         # parts that are no operands are numbers in the loop's tree
-        return found, {name: part for name, part in parts.items() if name in found.operands}
+        return found, {name: part for name, part in parts.items() if name in found.element.names}
 
 
 def _key(value: Any) -> Any:
@@ -139,7 +138,7 @@ def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
     if term.kind != "number" or found is None or isinstance(found, Operand):
         return None  # a copy of an operand gains nothing
     used = {n: d for n, d in kinds.items() if n in found.operands}
-    return loop_of(found, used, (), dtype) if dtype in used.values() else None
+    return of_tree(found, used, (), dtype) if dtype in used.values() else None
 
 
 class _NoTree(Exception):

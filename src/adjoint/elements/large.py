@@ -1,7 +1,7 @@
 """Elementwise kernels for large arrays: one pass over memory, shared by all cores.
 
 The element of a row, which compiled programs fuse, here becomes a loop for arrays of any size
-(`c_kernels/element_loops.py`). The loop is built in the background when an operator first meets a
+(`loops/element_loops.py`). The loop is built in the background when an operator first meets a
 large array, is kept on disk, and is used from then on. Until then, and for small arrays and
 arguments without a loop, the row's NumPy kernel computes; the results are the same up to rounding.
 """
@@ -9,21 +9,20 @@ arguments without a loop, the row's NumPy kernel computes; the results are the s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from adjoint.c_kernels.copies import write
-from adjoint.c_kernels.element_loops import LARGE, ElementLoop, kind_of
-from adjoint.core.c_types import C_TYPES, COMPUTED
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import HALVES, NAMES, OF
 from adjoint.core.promotion import NUMBERS, element
 from adjoint.core.remembering import Bounded
 from adjoint.expressions import functions
-from adjoint.expressions.c_text import printed
 from adjoint.expressions.rows import expression
-from adjoint.expressions.trees import Call, Expression
+from adjoint.expressions.trees import Expression
+from adjoint.loops.element_loops import ElementLoop, kind_of, of_tree
+from adjoint.loops.gate import LARGE
 from adjoint.table.rows import Row
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "Large",
     "can_write",
     "has_text",
-    "loop_of",
     "pays_early",
     "write",
 ]  # fmt: skip
@@ -132,7 +130,7 @@ class Large:
         values = self._rounded(values, dtype)
         given = dict(zip(self.names, values, strict=True))
         tree = expression(self.row, NAMES[dtype].wide, given)
-        numbers = self._numbers(values, kind_of(COMPUTED[dtype]))
+        numbers = self._numbers(values, kind_of(NAMES[dtype].wide))
         if tree is not None and NAMES[dtype] in HALVES and functions.counts_digits(tree.calls):
             return None
         if tree is None or numbers is None or any(given[n] is None for n in tree.operands):
@@ -182,7 +180,7 @@ class Large:
         result = "bool" if self.row.archetype.result == "bool" else dtype
         if self.row.promote == "real":
             result = NAMES[result].to_real().name
-        return loop_of(tree, operands, others, result)
+        return of_tree(tree, operands, others, result)
 
     def sources(self) -> Iterator[str]:
         """The C sources for both real types, if all number arguments have defaults."""
@@ -208,27 +206,6 @@ class Large:
 def _as_word(number: Any) -> int:
     """A whole number modulo 2⁶⁴, as a signed word."""
     return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def loop_of(
-    tree: Expression, operands: dict[str, str], numbers: Sequence[str], result: str
-) -> ElementLoop:
-    """The loop of a tree whose operands are arrays, with their dtypes, and numbers."""
-    common = _common(tree)
-    calls = sorted(set[str]().union(*(each.calls for each in (tree, *common))))
-    declarations, is_exact = functions.prelude(calls, 0), functions.rounds_alike(calls)
-    texts = (printed(common[0]), printed(common[1])) if common else ("", "")
-    return ElementLoop(
-        printed(tree), operands, numbers, result, declarations, texts, is_exact=is_exact
-    )
-
-
-def _common(tree: Expression) -> tuple[Call, Call] | tuple[()]:
-    """(tree for all but rare elements, condition for a rare element); () if none is rare."""
-    if not isinstance(tree, Call) or tree.name not in functions.COMMON:
-        return ()
-    near, rare = (replace(tree, name=name) for name in functions.COMMON[tree.name])
-    return (near, rare) if near.called in functions.FUNCTIONS else ()
 
 
 def _overlap(arrays: Sequence[Array], out: Array) -> bool:

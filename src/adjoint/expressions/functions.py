@@ -4,7 +4,7 @@ Our own are inlined, so that a loop around them is vectorised: they have no bran
 under a condition. They are written once for both types: `real` is the type, and `@` the suffix of
 its functions and constants (`exp@` is `exp` or `expf`). A function without `@` in its name computes
 in double, for float too. Functions that need branches and loops are in
-`c_kernels/special_functions.py`. A source declares the functions that it calls and no others.
+`expressions/special_functions.py`. A source declares the functions that it calls and no others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from adjoint.c_kernels import special_functions
 from adjoint.core.activations import (
     EXACT_CUBE,
     EXACT_RATE,
@@ -27,6 +26,7 @@ from adjoint.core.activations import (
 )
 from adjoint.core.c_types import HALF_FUNCTIONS, HALF_TYPES, PUN
 from adjoint.core.threads import TEAM
+from adjoint.expressions import special_functions
 
 # glibc has vector versions of these (libmvec); a declaration lets the compiler use them in loops.
 # The numbers are numbers of arguments.

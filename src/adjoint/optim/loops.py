@@ -17,8 +17,14 @@ import numpy as np
 
 import adjoint
 from adjoint import ops
-from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.loop_programs import (
+from adjoint.core import dtypes
+from adjoint.core.dtypes import OF, DType
+from adjoint.expressions import functions
+from adjoint.expressions.rows import expression
+from adjoint.expressions.trees import Expression, Variable, number
+from adjoint.graph.ir import Value
+from adjoint.loops.affine import Affine, variable
+from adjoint.loops.loop_programs import (
     FIRST,
     LAST,
     ROW,
@@ -30,13 +36,7 @@ from adjoint.compiler.loop_programs import (
     Statement,
     Store,
 )
-from adjoint.compiler.targets.c.printer import printed
-from adjoint.core import dtypes
-from adjoint.core.dtypes import OF, DType
-from adjoint.expressions import functions
-from adjoint.expressions.rows import expression
-from adjoint.expressions.trees import Expression, Variable, number
-from adjoint.graph.ir import Value
+from adjoint.loops.printer import printed
 from adjoint.toolchain import background, build
 
 Array = np.ndarray[Any, Any]

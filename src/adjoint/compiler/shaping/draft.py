@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from adjoint.compiler.affine import Affine, RowShape, variable
 from adjoint.compiler.definitions import Prefix, Reduction
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.nests import Member, Nest
+from adjoint.compiler.plan import FusedLoop, Plan
+from adjoint.core.records import record, structure
+from adjoint.core.shapes import Shape, row_major
+from adjoint.graph.ir import Value
+from adjoint.loops.affine import Affine, RowShape, variable
+from adjoint.loops.loop_programs import (
     LANE,
     Local,
     LoopProgram,
@@ -15,11 +20,6 @@ from adjoint.compiler.loop_programs import (
     Statement,
     Total,
 )
-from adjoint.compiler.nests import Member, Nest
-from adjoint.compiler.plan import FusedLoop, Plan
-from adjoint.core.records import record, structure
-from adjoint.core.shapes import Shape, row_major
-from adjoint.graph.ir import Value
 
 WHOLE = 8  # elements in a vector
 

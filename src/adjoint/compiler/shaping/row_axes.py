@@ -7,19 +7,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from adjoint.compiler import loop_programs
 from adjoint.compiler.definitions import Prefix, Put, Reduction
-from adjoint.compiler.loop_programs import (
-    Load,
-    Local,
-    Store,
-)
 from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, positions_of
 from adjoint.compiler.shaping.bytes import room_of
 from adjoint.compiler.shaping.common_values import Sharing
 from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTransposable
 from adjoint.core.symbolic_sizes import is_open, with_known
+from adjoint.loops import loop_programs
+from adjoint.loops.loop_programs import (
+    Load,
+    Local,
+    Store,
+)
 
 _LONG_ROW = 1024  # accumulators next to one another
 _MANY_ROWS = 32  # rows that threads can share evenly

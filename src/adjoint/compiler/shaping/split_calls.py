@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.shaping.draft import Draft
+from adjoint.core.symbolic_sizes import is_open
+from adjoint.expressions.functions import rounds_alike
+from adjoint.expressions.trees import Variable
+from adjoint.loops.affine import Affine, variable
+from adjoint.loops.loop_programs import (
     PIECE,
     ForLoop,
     Let,
@@ -22,10 +26,6 @@ from adjoint.compiler.loop_programs import (
     used,
     without_dead,
 )
-from adjoint.compiler.shaping.draft import Draft
-from adjoint.core.symbolic_sizes import is_open
-from adjoint.expressions.functions import rounds_alike
-from adjoint.expressions.trees import Variable
 
 _PIECE = 1024  # elements of a piece, which stay in the first-level cache
 _LONG = 512  # iterations from which a loop is worth cutting

@@ -7,12 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler import loop_programs
-from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.body import calls
 from adjoint.compiler.definitions import Reduction
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.shaping.building import extents
+from adjoint.compiler.shaping.draft import WHOLE, Draft
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
+from adjoint.core.symbolic_sizes import is_open
+from adjoint.expressions.trees import Binary, Call, Choose, Variable, number
+from adjoint.loops import loop_programs
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.affine import Affine, variable
+from adjoint.loops.loop_programs import (
     ABOVE,
     FIRST,
     LANE,
@@ -32,14 +37,9 @@ from adjoint.compiler.loop_programs import (
     StatementBlock,
     Store,
     Take,
+    calls,
     position,
 )
-from adjoint.compiler.shaping.building import extents
-from adjoint.compiler.shaping.draft import WHOLE, Draft
-from adjoint.core import dtypes
-from adjoint.core.dtypes import DType
-from adjoint.core.symbolic_sizes import is_open
-from adjoint.expressions.trees import Binary, Call, Choose, Variable, number
 
 _PADDED = 64  # size up to which a loop is run in whole vectors
 _HEAVY = 32  # statements from which a loop's last elements are not run one by one

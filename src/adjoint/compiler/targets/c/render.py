@@ -13,15 +13,11 @@ from dataclasses import replace
 from typing import Any
 
 from adjoint.compiler import routine_calls, shaping
-from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.arena import THREADS, ProgramLayout
 from adjoint.compiler.definitions import Put
-from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Callback, Nested, RoutineCall, Strided
 from adjoint.compiler.sweeps import Sweep
-from adjoint.compiler.targets.c.joining import DECLARED, taken
-from adjoint.compiler.targets.c.printer import printed
 from adjoint.compiler.targets.c.regions import Regions
 from adjoint.compiler.targets.c.scope import (
     ARENA,
@@ -44,6 +40,10 @@ from adjoint.core.shapes import row_major
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.expressions import c_text
 from adjoint.graph.ir import Value
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.joining import DECLARED, taken
+from adjoint.loops.loop_programs import LoopProgram, Total
+from adjoint.loops.printer import printed
 
 # Compile time grows faster than the length of a function.
 _FEW = 8  # most loop programs that may be inlined into the function that calls them

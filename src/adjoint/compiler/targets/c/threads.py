@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from adjoint.compiler.loop_programs import LoopProgram, Total
-from adjoint.compiler.targets.c.joining import taken
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
+from adjoint.loops.joining import taken
+from adjoint.loops.loop_programs import LoopProgram, Total
 
 
 def own_arguments(
