@@ -79,7 +79,7 @@ def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> ElementLoop | None:
         if one in _WIDE and two in _SMALL:
             whole = Operand("whole", dtypes.int32)
             lets = (("whole", dtypes.int32, x),)
-            return loop_of(Element((("x", one),), (), ((whole, two),), lets))
+            return loop_of(Element((("x", one),), (), ((whole, two),), lets=lets))
         return of_tree(x, {"x": one}, (), two)
     if source in REDUCED:
         return of_tree(x, {"x": one}, (), two) if two in _WIDE else None

@@ -22,7 +22,7 @@ from adjoint.core.remembering import cached_property
 from adjoint.expressions.parsing import known
 from adjoint.expressions.trees import Expression
 from adjoint.loops.gate import LARGE
-from adjoint.loops.traversal import plan
+from adjoint.loops.traversal import Traversal, plan
 from adjoint.toolchain import background
 
 Array = np.ndarray[Any, Any]
@@ -40,18 +40,19 @@ class Element:
     operands: tuple[tuple[str, str], ...]  # arrays: (("x", "float32"),)
     numbers: tuple[str, ...]  # ("alpha",)
     results: tuple[tuple[Expression, str], ...]  # trees of operands and numbers, and their dtypes
+    over: tuple[str, ...] = ()  # the operands over which results are written; (): one, elsewhere
     lets: tuple[tuple[str, DType, Expression], ...] = ()  # operands of later trees, computed once
     declared: str = ""  # C text of functions that only this element calls
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The names in all trees."""
+        """The names of what is read or written over."""
         trees = [*(tree for tree, _ in self.results), *(tree for _, _, tree in self.lets)]
-        return frozenset[str]().union(*(tree.operands for tree in trees))
+        return frozenset(self.over).union(*(tree.operands for tree in trees))
 
     @cached_property
     def used(self) -> dict[str, str]:
-        """The operands of which elements are read."""
+        """The operands of which elements are read or written over."""
         return {name: dtype for name, dtype in self.operands if name in self.names}
 
     @cached_property
@@ -84,8 +85,7 @@ class ElementLoop:
         self.c_type = COMPUTED[element.computed.name]  # the type of the computation
         letters = _LETTERS[element.kind] * len(element.numbers)
         # addresses of array objects, then numbers: one block of bytes is the cheapest argument
-        count = len(element.operands) + len(element.results)
-        self._pack = struct.Struct(f"{count}P{letters}").pack
+        self._pack = struct.Struct(f"{len(element.operands) + 1}P{letters}").pack
         self._run: Any = None
 
     @cached_property
@@ -94,15 +94,20 @@ class ElementLoop:
         return str(imported("adjoint.loops.element_source").source(self.element))
 
     def __call__(
-        self, arrays: Sequence[Array], numbers: Sequence[Any] = (), out: Array | None = None
+        self,
+        arrays: Sequence[Array],
+        numbers: Sequence[Any] = (),
+        out: Array | None = None,
+        how: Traversal | None = None,  # if the caller knows it
     ) -> Array | None:
-        """The first result, written to `out` if that is given; the others are written to the arrays
-        after the operands. None if NumPy must compute it: while the code is being built, and for
-        unsuitable shapes, strides and addresses.
+        """The result, written to `out` if that is given; where results are written over operands,
+        `out` is the first of these. None if NumPy must compute it: while the code is being built,
+        and for unsuitable shapes, strides and addresses.
         """
-        lies = tuple([(a.shape, a.strides, a.itemsize) for a in arrays])
-        into = None if out is None else (out.shape, out.strides, out.itemsize)
-        how = plan(lies, self.dtype, into)
+        if how is None:
+            lies = tuple([(a.shape, a.strides, a.itemsize) for a in arrays])
+            into = None if out is None else (out.shape, out.strides, out.itemsize)
+            how = plan(lies, self.dtype, into)
         run = self._run or self._found()
         if how is None or run is None:
             return None

@@ -36,7 +36,7 @@ from adjoint.loops.loop_programs import (
     Total,
 )
 
-NUMBERS, FOUND = "numbers", "found"  # arguments beside the arrays
+NUMBERS, FOUND, RESULT = "numbers", "found", "out"  # arguments beside the operands
 SIZES = ("size0", "size1", "size2")  # of a packing program: columns, steps of rows and of columns
 _COLUMNS, _ROWS_STEP, _STEP = (symbol(k, 1) for k in range(3))
 _WIDEST = {"real": dtypes.float64, "whole": dtypes.int64, "complex": dtypes.complex128}
@@ -50,13 +50,15 @@ def computing(element: Element, constant: Sequence[str] = (), name: str = "compu
         made = Variable(f"v_{name}", dtype)
         lets.append(Let(made, tree.substitute(variables)))
         variables[name] = made
+    rows = [operand_name(name) for name in element.over] or [RESULT]
     stores = [
-        Store(Place(Argument(result_name(k), NAMES[dtype].wide), variable(ROW)),
-              tree.substitute(variables))
-        for k, (tree, dtype) in enumerate(element.results)
-    ]  # fmt: skip
+        Store(Place(Argument(row, NAMES[dtype].wide), variable(ROW)), tree.substitute(variables))
+        for row, (tree, dtype) in zip(rows, element.results, strict=True)
+    ]
     loop = ForLoop(ROW, (FIRST,), (LAST,), [*moving, *lets, *stores], vector=True)
-    return LoopProgram("_".join((name, *constant)), 0, [*numbers, *fixed, loop], overlaps=True)
+    return LoopProgram(
+        "_".join((name, *constant)), 0, [*numbers, *fixed, loop], overlaps=not element.over
+    )
 
 
 def choosing(element: Element, constant: Sequence[str] = ()) -> tuple[LoopProgram, LoopProgram]:
@@ -72,8 +74,8 @@ def choosing(element: Element, constant: Sequence[str] = ()) -> tuple[LoopProgra
 
 def has_rare(element: Element) -> bool:
     """Whether there is a quicker text for all but some rare arguments."""
-    tree = element.results[0][0]
-    if not isinstance(tree, Call) or tree.name not in functions.COMMON:
+    tree, _ = element.results[0]
+    if element.over or not isinstance(tree, Call) or tree.name not in functions.COMMON:
         return False
     return replace(tree, name=functions.COMMON[tree.name][0]).called in functions.FUNCTIONS
 
@@ -125,11 +127,6 @@ def _number(
 def operand_name(name: str) -> str:
     """The name of the argument of a program that is a row of an operand."""
     return f"a_{name}"
-
-
-def result_name(number: int) -> str:
-    """The name of the argument of a program that is a row of a result."""
-    return f"out{number}"
 
 
 # -- packing --------------------------------------------------------------------------------------

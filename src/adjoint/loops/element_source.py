@@ -19,6 +19,7 @@ from adjoint.loops.element_programs import (
     FOUND,
     NUMBERS,
     PACKED_STEPS,
+    RESULT,
     SIZES,
     UNPACKED_STEPS,
     choosing,
@@ -26,7 +27,6 @@ from adjoint.loops.element_programs import (
     has_rare,
     operand_name,
     packing,
-    result_name,
     unpacking,
 )
 from adjoint.loops.loop_programs import Argument, LoopProgram, trees
@@ -91,9 +91,9 @@ int elements(const long *z, void *const *objects) {{
 {pointers}
   const int straight = columns >= SHORT && ({straight});
   const long block = straight ? {longest} : BLOCK, across = columns >= SHORT ? 1 : BLOCK / columns;
-  const long over = (long)((unsigned long)p_out0 % LINE / sizeof(*p_out0));
+  const long over = (long)((unsigned long)p_{main} % LINE / sizeof(*p_{main}));
   const int shifted = {exact} && straight && z[0] * z[1] * rows == 1 && over;
-  const long lead = shifted ? LINE / (long)sizeof(*p_out0) - over : 0;
+  const long lead = shifted ? LINE / (long)sizeof(*p_{main}) - over : 0;
 #pragma omp parallel num_threads(TEAM) if (z[0] * z[1] * rows * columns > 2 * LONG)
   {{
 {rooms}
@@ -194,7 +194,7 @@ _ROW_OF_FLOAT16 = (
 def _ways(element: Element) -> list[tuple[str, ...]]:
     """The operands, one at a time, that may be constant within a block."""
     used = element.used
-    plain = len(used) in (2, 3) and not any(map(_is_half, used.values()))
+    plain = len(used) in (2, 3) and not element.over and not any(map(_is_half, used.values()))
     return [(name,) for name in used] if plain else []
 
 
@@ -202,14 +202,11 @@ def _ways(element: Element) -> list[tuple[str, ...]]:
 
 
 def _driver(element: Element) -> str:
-    used, results = element.used, element.results
+    used = element.used
     places = {n: k for k, (n, _) in enumerate(element.operands)}
-    count = len(places) + len(results)
-    outs = [count - 1, *range(len(places), count - 1)]  # the first result comes last
+    count = len(places) + 1
     arrays = [(n, places[n], d) for n, d in used.items()]
-    made = [(result_name(k), outs[k], d) for k, (_, d) in enumerate(results)]
-    rooms = [f"    {COMPUTED[d]} room_{n}[BLOCK];" for n, _, d in (*arrays, *made)]
-    stepped = [f"s[{4 * k + 3}] == 1" for _, k, _ in made]
+    made = [] if element.over else [(RESULT, count - 1, element.results[0][1])]
     halves = any(_is_half(d) for _, _, d in (*arrays, *made))
     ways = " || ".join(_straight(used, places, way) for way in ((), *_ways(element)))
     return _DRIVER.format(
@@ -217,11 +214,12 @@ def _driver(element: Element) -> str:
         number=NUMBER_TYPES[element.kind],
         count=count,
         pointers="\n".join(line for each in (*arrays, *made) for line in _pointer(*each)),
-        straight="0" if halves else " && ".join([*stepped, f"({ways})"]),
+        main=element.over[0] if element.over else RESULT,
+        straight="0" if halves else f"s[{4 * count - 1}] == 1 && ({ways})",
         # a block with a rare element is computed by the general text
         longest="BLOCK" if has_rare(element) else "LONG",
         exact=int(functions.rounds_alike(_called(element))),
-        rooms="\n".join(rooms),
+        rooms="\n".join(f"    {COMPUTED[d]} room_{n}[BLOCK];" for n, _, d in (*arrays, *made)),
         before="\n".join(_begun(*each) for each in made),
         computed="\n".join(_copied(element, places) or _computed(element, places)),
         after="\n".join(_ended(*each) for each in made),
@@ -265,9 +263,9 @@ def _copied(element: Element, places: Mapping[str, int]) -> list[str]:
     tree, result = element.results[0]
     name = tree.name if isinstance(tree, Operand) else ""
     dtype = element.used.get(name)
-    if element.lets or dtype is None or COMPUTED[dtype] != COMPUTED[result]:
+    if element.over or dtype is None or COMPUTED[dtype] != COMPUTED[result]:
         return []
-    out, c = result_name(0), COMPUTED[result]
+    out, c = RESULT, COMPUTED[result]
     if _is_half(result):
         return [f"      made_{out} = {_packed(name, dtype, places, f'room_{name}')};"]
     whole = _packed(name, dtype, places, f"made_{out}")
@@ -297,14 +295,22 @@ def _computed(element: Element, places: Mapping[str, int]) -> list[str]:
         f"        {COMPUTED[d]} *{rows[n]} = {_packed(n, d, places, f'room_{n}')};"
         for n, d in element.used.items()
     ]
-    return [*lines, "      {", *packs, *_calls(element, (), rows, "h * w"), "      }"]
+    calls = _calls(element, (), rows, "h * w")
+    written = [_written_back(n, places[n], element.used[n]) for n in element.over]
+    return [*lines, "      {", *packs, *calls, *written, "      }"]
+
+
+def _written_back(name: str, place: int, dtype: str) -> str:
+    """The C line that writes a packed operand, over which a result lies, to memory."""
+    row, steps = operand_name(name), f"s[{4 * place + 2}], s[{4 * place + 3}]"
+    moved = f"{row}, h, w, {steps}, p_{name} + PLACE({place})"
+    return f"        if ({row} == room_{name}) unpack_{dtype}({moved});"
 
 
 def _calls(element: Element, way: Sequence[str], given: Mapping[str, str], count: str) -> list[str]:
     """The C lines that call the programs for a block, with the texts of its operands."""
     names = {operand_name(n): text for n, text in given.items()}
-    names |= {result_name(k): f"made_{result_name(k)}" for k in range(len(element.results))}
-    names |= {NUMBERS: "numbers", FOUND: "found"}
+    names |= {RESULT: f"made_{RESULT}", NUMBERS: "numbers", FOUND: "found"}
     whole = f"{_call(computing(element, way), names, count)};"
     if not has_rare(element):
         return [f"        {whole}"]

@@ -71,6 +71,12 @@ def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> Traversal | None
     return Traversal(shape, order, () if usual else places, (ctypes.c_long * len(fields))(*fields))
 
 
+@lru_cache(maxsize=4096)
+def alike(lie: Lie, dtype: Any, count: int) -> Traversal | None:
+    """The traversal for as many operands and a result that all lie alike."""
+    return plan((lie,) * count, dtype, lie)
+
+
 def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:
     """The strides that NumPy gives to a result of these operands."""
     nothing = np.empty(1, np.uint8)
