@@ -24,16 +24,15 @@ BELOW: dict[str, tuple[str, ...]] = {
     "loops": ("core", "table", "toolchain", "expressions"),
     "c_kernels": ("core", "checks", "toolchain", "expressions", "loops"),
     "kernels": ("core", "checks", "structures", "kinks", "expressions", "loops", "c_kernels"),
-    "elements": ("core", "table", "expressions", "loops", "c_kernels"),
     "ops": ("core", "structures", "table"),
     "formulas": ("core", "checks", "ops"),
     "shapes": ("core", "checks", "kinks"),
     "batching": ("core", "checks", "ops"),
     "decompositions": ("core", "checks", "structures", "kinks", "ops"),
-    "tensor": ("core", "table", "checks", "elements", "ops"),
-    "tape": ("core", "table", "loops", "c_kernels", "elements", "ops", "tensor"),
+    "tensor": ("core", "table", "checks", "loops", "c_kernels", "ops"),
+    "tape": ("core", "table", "loops", "c_kernels", "ops", "tensor"),
     "homes": ("core", "structures", "kinks", "table", "ops", "tensor", "tape"),
-    "calls": ("core", "table", "loops", "elements", "ops", *EAGER),
+    "calls": ("core", "table", "loops", "c_kernels", "ops", *EAGER),
     "transforms": ("core", "table", "ops", "batching", *EAGER),
     "graph": ("core", "table", "checks", "ops", *EAGER, "transforms"),
     "compiler": (
@@ -63,7 +62,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "serialization": ("core", *EAGER, "nn", "sparse"),
     "utils": ("core", "ops", *EAGER, "transforms", "exchange", "absent"),
 }
-NO_PATTERNS = ("compiler", "elements", "optim")
+NO_PATTERNS = ("compiler", "loops", "optim")
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
+from adjoint.loops.gate import LARGE
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 14  # coordinates of all pairs from which a call of native code pays
 _SIDE = 256  # bytes of other points that the C code takes at once
 _KINDS = {1: 1, 2: 2, math.inf: 0}
 

@@ -12,9 +12,9 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.expressions.trees import Binary, Call, Convert, Expression, Operand, number
 from adjoint.loops.element_loops import Element, ElementLoop, loop_of
+from adjoint.loops.gate import LARGE
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 14  # numbers from which this is quicker than drawing one at a time
 _ANGLE = math.pi * 2.0**-31
 # a word as a number between 0 and 1
 _UNIT = """

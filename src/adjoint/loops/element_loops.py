@@ -18,7 +18,7 @@ from adjoint.core.c_types import COMPUTED
 from adjoint.core.dtypes import BOOL, COMPLEX, FLOAT, INTEGER, NAMES, DType
 from adjoint.core.importing import imported
 from adjoint.core.records import record
-from adjoint.core.remembering import cached_property
+from adjoint.core.remembering import Bounded, cached_property
 from adjoint.expressions.parsing import known
 from adjoint.expressions.trees import Expression
 from adjoint.loops.gate import LARGE
@@ -26,7 +26,10 @@ from adjoint.loops.traversal import Traversal, plan
 from adjoint.toolchain import background
 
 Array = np.ndarray[Any, Any]
+Operands = tuple[tuple[str, str], ...]
 
+MOST_LOOPS = 6  # of one row or formula and its dtypes
+_MOST_CALLS = 256  # calls that a row or formula remembers
 # by kind of number: the struct letters of a number among the arguments, and its C type
 _LETTERS = {"real": "d", "whole": "q", "complex": "2d"}
 NUMBER_TYPES = {"real": "double", "whole": "long long", "complex": "double _Complex"}
@@ -37,7 +40,7 @@ _KINDS = {BOOL: "whole", INTEGER: "whole", FLOAT: "real", COMPLEX: "complex"}
 class Element:
     """What a loop computes for one element of each operand; dtypes are names."""
 
-    operands: tuple[tuple[str, str], ...]  # arrays: (("x", "float32"),)
+    operands: Operands  # arrays: (("x", "float32"),)
     numbers: tuple[str, ...]  # ("alpha",)
     results: tuple[tuple[Expression, str], ...]  # trees of operands and numbers, and their dtypes
     over: tuple[str, ...] = ()  # the operands over which results are written; (): one, elsewhere
@@ -82,7 +85,7 @@ class ElementLoop:
     def __init__(self, element: Element) -> None:
         self.element = element
         self.dtype = NAMES[element.results[0][1]].np
-        self.c_type = COMPUTED[element.computed.name]  # the type of the computation
+        self.is_of_bytes = COMPUTED[element.computed.name] == "unsigned char"
         letters = _LETTERS[element.kind] * len(element.numbers)
         # addresses of array objects, then numbers: one block of bytes is the cheapest argument
         self._pack = struct.Struct(f"{len(element.operands) + 1}P{letters}").pack
@@ -134,6 +137,30 @@ def of_tree(
 ) -> ElementLoop:
     """The loop of one tree, with the dtypes of its operands and its result."""
     return loop_of(Element(tuple(operands.items()), tuple(numbers), ((tree, result),)))
+
+
+class LoopsOfCalls:
+    """The loops of one row or formula, by its calls: each call's dtypes and arguments are looked
+    up, and few loops are made for each choice of dtypes, none for each number in a tree.
+    """
+
+    def __init__(self) -> None:
+        self.known: Bounded[Any, Any] = Bounded(_MOST_CALLS)  # a call's key -> what it needs
+        self.loops: dict[Operands, dict[Element, ElementLoop]] = {}
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether there are enough loops for some dtypes: trees depend on numbers of the calls."""
+        return any(len(loops) >= MOST_LOOPS for loops in self.loops.values())
+
+    def loop(self, element: Element) -> ElementLoop | None:
+        """The loop of an element; None if there are enough for its dtypes."""
+        loops = self.loops.setdefault(element.operands, {})
+        if element not in loops:
+            if len(loops) >= MOST_LOOPS:
+                return None
+            loops[element] = loop_of(element)
+        return loops[element]
 
 
 class Loops:

@@ -22,9 +22,9 @@ from adjoint.loops.loop_programs import (
     FIRST,
     LAST,
     ROW,
-    Argument,
     Cell,
     ForLoop,
+    Given,
     Let,
     Load,
     LoopProgram,
@@ -52,7 +52,7 @@ def computing(element: Element, constant: Sequence[str] = (), name: str = "compu
         variables[name] = made
     rows = [operand_name(name) for name in element.over] or [RESULT]
     stores = [
-        Store(Place(Argument(row, NAMES[dtype].wide), variable(ROW)), tree.substitute(variables))
+        Store(Place(Given(row, NAMES[dtype].wide), variable(ROW)), tree.substitute(variables))
         for row, (tree, dtype) in zip(rows, element.results, strict=True)
     ]
     loop = ForLoop(ROW, (FIRST,), (LAST,), [*moving, *lets, *stores], vector=True)
@@ -85,7 +85,7 @@ def _finding(element: Element, condition: Expression, constant: Sequence[str]) -
     numbers, fixed, moving, variables = _loads(element, constant)
     total = Total(None, "any", "rare", dtypes.int32, number(0, dtypes.int32))
     take = Take("any", Cell("rare"), condition.substitute(variables))
-    found = Place(Argument(FOUND, dtypes.int32), Affine())
+    found = Place(Given(FOUND, dtypes.int32), Affine())
     return LoopProgram("_".join(("find", *constant)), 0, [
         *numbers,
         *fixed,
@@ -108,7 +108,7 @@ def _loads(
     for name, dtype in element.used.items():
         made = variables[name] = Variable(f"v_{name}", NAMES[dtype].wide)
         at = Affine() if name in constant else variable(ROW)
-        argument = Argument(operand_name(name), NAMES[dtype].wide)
+        argument = Given(operand_name(name), NAMES[dtype].wide)
         loads[name in constant].append(Load(made, Place(argument, at)))
     return numbers, loads[True], loads[False], variables
 
@@ -120,7 +120,7 @@ def _number(
     wide = _WIDEST[element.kind]
     given, made = Variable(f"g_{name}", wide), Variable(f"n_{name}", element.computed)
     variables[name] = made
-    read = Load(given, Place(Argument(NUMBERS, wide), Affine(place)))
+    read = Load(given, Place(Given(NUMBERS, wide), Affine(place)))
     return [read, Let(made, Convert(given, element.computed) if made.dtype is not wide else given)]
 
 
@@ -139,8 +139,8 @@ def packing(dtype: str, step: int | None) -> LoopProgram:
     """The program that packs rows whose columns lie a `step` apart; None: any step."""
     source, room = NAMES[dtype], NAMES[dtype].wide
     made = Variable("x", source)
-    load = Load(made, Place(Argument("from", source), _strided()))
-    store = Store(Place(Argument("room", room), _contiguous()), _brought(made, room))
+    load = Load(made, Place(Given("from", source), _strided()))
+    store = Store(Place(Given("room", room), _contiguous()), _brought(made, room))
     return _moving(f"pack_{dtype}{_ending(step)}", [load, store], step)
 
 
@@ -148,8 +148,8 @@ def unpacking(dtype: str, step: int | None) -> LoopProgram:
     """The program that writes packed rows to a result whose columns lie a `step` apart."""
     target, room = NAMES[dtype], NAMES[dtype].wide
     made = Variable("x", room)
-    load = Load(made, Place(Argument("room", room), _contiguous()))
-    store = Store(Place(Argument("to", target), _strided()), _brought(made, target))
+    load = Load(made, Place(Given("room", room), _contiguous()))
+    store = Store(Place(Given("to", target), _strided()), _brought(made, target))
     return _moving(f"unpack_{dtype}{_ending(step)}", [load, store], step)
 
 

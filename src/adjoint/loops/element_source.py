@@ -29,7 +29,7 @@ from adjoint.loops.element_programs import (
     packing,
     unpacking,
 )
-from adjoint.loops.loop_programs import Argument, LoopProgram, trees
+from adjoint.loops.loop_programs import Given, LoopProgram, trees
 from adjoint.loops.printer import printed
 from adjoint.toolchain import build
 
@@ -173,7 +173,7 @@ def _choice(
     texts, ways = [], []
     for step in (*steps, None):
         program = made(dtype, step)
-        arrays = ", ".join(v.name for v in program.pointers if isinstance(v, Argument))
+        arrays = ", ".join(v.name for v in program.pointers if isinstance(v, Given))
         call = f"{program.name}({arrays}, 0, rows, columns, s1, s0);"
         if dtype == "float16" and step == 1:
             call = _ROW_OF_FLOAT16[template is _PACK]
@@ -327,6 +327,6 @@ def _call(program: LoopProgram, names: Mapping[str, str], count: str) -> str:
     """The C call of a program for elements 0 to count - 1."""
     arguments = []
     for value, first in program.pointers.items():
-        assert isinstance(value, Argument)
+        assert isinstance(value, Given)
         arguments.append(f"{names[value.name]} + {first}" if first else names[value.name])
     return f"{program.name}({', '.join([*arguments, '0', count])})"

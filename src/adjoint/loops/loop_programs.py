@@ -68,8 +68,11 @@ class Guard:
         return False if surely(self.low - 1 - largest) or surely(least - self.high) else None
 
 
-class Memory(Protocol):
-    """An array that the caller gives: a value of a graph, or an `Argument`."""
+class InMemory(Protocol):
+    """An array that the caller gives: a value of a graph, or a `Given`."""
+
+    @property
+    def name(self) -> str: ...
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -79,7 +82,7 @@ class Memory(Protocol):
 
 
 @record
-class Argument:
+class Given:
     """An array among the arguments of a loop program that no graph has made."""
 
     name: str
@@ -100,7 +103,7 @@ class Local:
 class Place:
     """An element of a value in memory."""
 
-    value: Memory | Local
+    value: InMemory | Local
     address: Affine
     chosen: tuple[tuple[Expression, int], ...] = ()  # (an index, its stride)
 
@@ -250,7 +253,7 @@ class LoopProgram:
     partials: list[tuple[Total, int]] = field(default_factory=list)  # that last through all rows
     work: int = 0  # about as many additions
     divisible: bool = False  # whether threads can share its rows
-    transposed: frozenset[Memory] = frozenset()  # values whose blocks of rows it finds transposed
+    transposed: frozenset[InMemory] = frozenset()  # values whose blocks of rows it finds transposed
     whole: bool = False  # whether it runs over all rows, ignoring FIRST and LAST
     known: Mapping[int, int] = field(default_factory=dict)  # symbolic sizes that are numbers in it
     comments: list[str] = field(default_factory=list)
@@ -277,11 +280,11 @@ class LoopProgram:
         )  # fmt: skip
 
     @cached_property
-    def pointers(self) -> dict[Memory, int]:
+    def pointers(self) -> dict[Any, int]:
         """The values in memory that it accesses, in the order of their first use, with the first
         element of each. Loop programs for different rows of a value are alike up to these.
         """
-        found: dict[Memory, list[int]] = {}
+        found: dict[InMemory, list[int]] = {}
         for statement in self.statements():
             place = statement.place if isinstance(statement, (Load, Store)) else None
             if place is not None and not isinstance(place.value, Local):
@@ -530,7 +533,7 @@ def verify(program: LoopProgram) -> LoopProgram:
 
 
 class _Verifier:
-    def __init__(self, transposed: frozenset[Memory]) -> None:
+    def __init__(self, transposed: frozenset[InMemory]) -> None:
         self.transposed = transposed  # values in transposed blocks, whose places are not checked
 
     def block(self, statements: Sequence[Statement], bounds: Any, names: set[Variable]) -> None:
