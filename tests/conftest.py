@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import arena, program, shaping
+from adjoint.compiler import arena, loop_types, pipeline, program, shaping
+from adjoint.compiler.symbolic import learning
+from adjoint.compiler.targets.c.target import CPU
 from adjoint.loops import loop_programs
 from adjoint.table import TABLE
 from adjoint.toolchain import build
@@ -35,19 +39,31 @@ def _leave_the_table_as_it_was() -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="session")
 def _check_plans_and_loops() -> Iterator[None]:
-    """Every memory plan is verified, and every loop program after every pass."""
-
-    def checked(*args: Any, **keywords: Any) -> arena.ProgramLayout:
-        return arena.verify(arena.lay_out(*args, **keywords))
+    """What a stage returns is verified, and every loop program after every pass."""
 
     def verify(draft: shaping.Draft) -> None:
-        loop_programs.verify(draft.program)
+        loop_types.verify_types(loop_programs.verify(draft.program))
 
-    between = tuple(each for change in shaping.PASSES for each in (change, verify))
+    between = tuple(each for change in CPU.passes for each in (change, verify))
+    target = replace(CPU, passes=between)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(program, "lay_out", checked)
-        patch.setattr(shaping, "PASSES", between)
+        patch.setattr(pipeline, "STAGES", tuple(map(_verified, pipeline.STAGES)))
+        for module in (program, learning):
+            patch.setattr(module, "CPU", target)
         yield
+
+
+def _verified(stage: pipeline.Stage) -> pipeline.Stage:
+    """A stage, and a check of what it returns."""
+    check = {"place": arena.verify}.get(stage.__name__)
+    if check is None:
+        return stage
+
+    @functools.wraps(stage)
+    def verified(data: Any) -> Any:
+        return check(stage(data))
+
+    return verified
 
 
 @pytest.fixture

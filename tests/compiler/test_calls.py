@@ -19,12 +19,12 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler import routine_calls
-from adjoint.compiler.program import POOLED, Program
+from adjoint.compiler.program import Program
 from adjoint.toolchain import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
-LARGE = POOLED // 4 + 3  # float32 elements of a result whose memory is asked for in Python
+LARGE = Program.pooled_from // 4 + 3  # floats of a result whose memory is asked for in Python
 
 
 @pytest.fixture

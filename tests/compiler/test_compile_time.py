@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import program
 from adjoint.compiler.arena import _Arena
 from adjoint.compiler.program import Code
 from adjoint.expressions.trees import Binary, Variable
 from adjoint.graph.ir import Type, Value
 from adjoint.loops.loop_programs import Let, Load, LoopProgram, Place, Store, ends_early
+from adjoint.toolchain import build
 from tests.counting import function_calls
 
 ONES = ad.ones(4, 4, dtype=ad.float64)
@@ -93,7 +93,7 @@ PROGRAMS: list[Program] = [chain, products, wide, results, norms, unrolled, elem
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Callable[[Program, int], Code]:
     """The code of the gradient of a program with so many operators, as far as it is text."""
-    monkeypatch.setattr(program.build, "load", lambda source, name: SimpleNamespace())
+    monkeypatch.setattr(build, "load", lambda source, name: SimpleNamespace())
 
     def write(make: Program, count: int) -> Code:
         f, arguments = make(count)
@@ -188,7 +188,7 @@ def test_kernels_of_different_rows_of_a_value_are_alike() -> None:
 
 
 def test_an_arena_uses_the_first_gap_again() -> None:
-    arena = _Arena()
+    arena = _Arena(64)
     first, second, third = (arena.take(64, 0, last) for last in (1, 3, 1))
     assert [first, second, third] == [0, 64, 128]
     assert arena.take(128, 2, 2) == 128  # the gap at 0 is too short, that at the end grows

@@ -20,14 +20,12 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.fuse import fuse
-from adjoint.compiler.lower import lower
 from adjoint.compiler.plan import FusedLoop
-from adjoint.compiler.targets.c import render
 from adjoint.core import pytrees
 from adjoint.toolchain import build
 from tests.random_programs import Program as RandomProgram
 from tests.random_programs import modes
+from tests.targets import plan_of, target_with, use_target
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
@@ -636,8 +634,8 @@ ROWS_TO_SHARE: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
 
 @pytest.mark.usefixtures("threads_restored")
 def test_threads_share_rows_and_do_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(render, "PARALLEL", 1)  # work that is worth a second thread
-    monkeypatch.setattr(render, "AWAKE", 1)
+    one = target_with(threads={"work": 1, "awake": 1})  # work that is worth a second thread
+    use_target(monkeypatch, one)
     given = [make(*shape) for _, shape in ROWS_TO_SHARE.values()]
 
     def every(given: list[Any]) -> Any:
@@ -954,7 +952,7 @@ def test_long_programs_are_loops_of_bounded_size() -> None:
     for function, count in ((chain, 1), (wide, 150)):
         args = [ad.full((5,), 0.1 * k, dtype=ad.float64) for k in range(count)]
         gradient = ad.grad(function, argnums=tuple(range(count)))
-        plan = fuse(lower(ad.trace(gradient, *args)))
+        plan = plan_of(ad.trace(gradient, *args))
         loops = [step for step in plan.steps if isinstance(step, FusedLoop)]
         assert max(Counter(plan.home.values()).values()) <= 600
         assert max(len(loop.combining) for loop in loops) <= 24

@@ -100,6 +100,30 @@ def test_fourier_transforms_of_every_length_have_the_accuracy_of_numpy(n: int) -
     assert compiled.lower(*given).callbacks() == []
 
 
+@pytest.mark.parametrize(
+    "shape", [(1,), (20, 64), (3, 1000), (10007,), (199998,), (40, 97), (9, 31)]
+)
+@pytest.mark.parametrize("dtype", [ad.float64, ad.float32])
+def test_lines_are_transformed_one_by_one_or_side_by_side_alike(shape: Any, dtype: Any) -> None:
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal(shape).astype(dtype.np)
+    z = x + (1j * generator.standard_normal(shape)).astype(np.result_type(dtype.np, np.complex64))
+    n = shape[-1]
+
+    def function(x: Any, z: Any) -> Any:
+        half = ad.fft.rfft(x)
+        return half, ad.fft.irfft(half, n=n), ad.fft.fft(z), ad.fft.ifft(z), ad.fft.hfft(z, n=n)
+
+    given = ad.tensor(x), ad.tensor(z)
+    exact = np.fft.rfft(x), x, np.fft.fft(z), np.fft.ifft(z), np.fft.hfft(z, n=n)
+    error = 20 * ad.finfo(dtype).eps
+    compiled = ad.compile(function)
+    for found in (compiled(*given), function(*given)):
+        for ours, wanted in zip(found, exact, strict=True):
+            assert np.abs(ours.numpy() - wanted).max() <= error * max(np.abs(wanted).max(), 1)
+    assert compiled.lower(*given).callbacks() == []
+
+
 @pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
 def test_halves_are_read_exactly_and_rounded_to_nearest(dtype: Any) -> None:
     every = np.arange(1 << 16, dtype=np.uint16).view(dtype.np)

@@ -11,8 +11,10 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler import lower as lowering
+from adjoint.compiler.definitions import Definitions
 from adjoint.compiler.plan import RoutineCall
 from adjoint.compiler.small_products import multiplications, write_products
+from adjoint.compiler.targets.c.target import CPU
 from adjoint.graph.passes import eliminate_dead
 from adjoint.graph.verify import verify
 
@@ -59,9 +61,9 @@ CASES = [
 def test_a_sum_of_products_is_the_product(shapes: Any, turns: tuple[bool, bool]) -> None:
     product, given = operands(shapes, turns)
     want = product(*given)
-    written = write_products(ad.trace(product, *given), lambda node: True)
+    written = write_products(ad.trace(product, *given), Definitions(CPU), lambda node: True)
     graph = verify(eliminate_dead(written))
-    assert all(math.isinf(multiplications(node)) for node in graph.nodes)
+    assert all(math.isinf(multiplications(node, CPU)) for node in graph.nodes)
     for got in (graph(*given), ad.compile(product)(*given)):
         assert got.shape == want.shape
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-13, atol=1e-14)
@@ -78,13 +80,13 @@ def test_a_small_product_is_one_node_until_all_is_simplified(
 ) -> None:
     seen: list[list[str]] = []
 
-    def written(graph: Any, wanted: Any) -> Any:
+    def written(graph: Any, *others: Any) -> Any:
         seen.append([node.op.name for node in graph.nodes])
-        return write_products(graph, wanted)
+        return write_products(graph, *others)
 
     monkeypatch.setattr(lowering, "write_products", written)
     x = ad.ones(4, 4)
-    lowered = lowering.lower(ad.trace(ad.grad(chain, (0, 1)), x, x))
+    lowered = lowering.lower(ad.trace(ad.grad(chain, (0, 1)), x, x), lowering.Choices(CPU))
     (names,) = seen
     products = sum(name in ("matmul", "mm") for name in names)
     assert products >= 10

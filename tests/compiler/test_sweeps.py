@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import lower, sweeps
+from adjoint.compiler import lower
 from adjoint.compiler.sweeps import Sweep
 from adjoint.toolchain import build
 from tests.compiler.test_programs import assert_same, make
+from tests.targets import target_with, use_target
 
 pytestmark = [
     pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler"),
@@ -24,11 +25,9 @@ pytestmark = [
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps over any number of rows, in blocks of a few; small products are calls, too."""
-    monkeypatch.setattr(lower, "is_small", lambda node, most: False)
-    monkeypatch.setattr(sweeps, "WORTH", 0)
-    monkeypatch.setattr(sweeps, "ROWS", (3, 6))
-    monkeypatch.setattr(sweeps, "SUMMED", 3)
-    monkeypatch.setattr(sweeps, "SHORT", 1 << 20)
+    monkeypatch.setattr(lower, "is_small", lambda node, target: False)
+    few = {"worth": 0, "rows": (3, 6), "summed": 3, "reduced": 1 << 20}
+    use_target(monkeypatch, target_with(sweeping=few))
 
 
 def mixture(x: Any, means: Any, factors: Any, weights: Any) -> Any:

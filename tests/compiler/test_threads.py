@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import program
+from adjoint.toolchain import build
 
 
 def reductions(x: Any) -> Any:
@@ -53,7 +53,7 @@ def layers(count: int) -> Any:
 
 def test_steps_share_functions_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program of twice as many steps has about as many parallel regions, and loops of totals."""
-    monkeypatch.setattr(program.build, "load", lambda source, name: SimpleNamespace())
+    monkeypatch.setattr(build, "load", lambda source, name: SimpleNamespace())
     stages = [
         ad.compile(ad.grad(layers(count)), dynamic={"x": 0}).lower(ad.ones(30, 6))
         for count in (12, 24)

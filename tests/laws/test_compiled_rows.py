@@ -20,10 +20,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.definitions import is_native
-from adjoint.compiler.fuse import fuse
-from adjoint.compiler.lower import lower
 from adjoint.compiler.plan import Callback
+from adjoint.compiler.targets.c.target import CPU
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.graph.ir import Region
@@ -36,6 +34,7 @@ from adjoint.testing.laws import Case
 from adjoint.testing.laws.case import depends_on_values, detached
 from adjoint.toolchain import build
 from tests import DATA
+from tests.targets import plan_of
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
@@ -288,7 +287,7 @@ def calls_back(row: Row) -> dict[str, str]:
     for case in cases_of(row, dtypes.float64):
         piece = value_of(case)
         graph = ad.trace(piece.function, piece.tensors)
-        for step in fuse(lower(graph)).steps:
+        for step in plan_of(graph).steps:
             if isinstance(step, Callback) and found.get(step.node.name, EMPTY) == EMPTY:
                 found[step.node.name] = _reason(step)
     return found
@@ -299,7 +298,7 @@ def _reason(step: Callback) -> str:
     if isinstance(node.op, Region):
         return "a loop whose body calls back"
     values = [*node.inputs(), *node.outputs]
-    if any(not is_native(v) for v in values):
+    if any(not CPU.has(v) for v in values):
         return "a dtype without a C type"
     if any(0 in v.shape for v in values):
         return EMPTY

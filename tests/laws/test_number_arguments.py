@@ -359,3 +359,33 @@ def test_zeros_of_both_signs_are_two_numbers() -> None:
     x = ad.ones(20_000)
     for zero in (0.0, -0.0, 0.0):
         assert x.copysign(zero)[0].item() == (-1.0 if str(zero) == "-0.0" else 1.0)
+
+
+WAYS: dict[str, Callable[..., Any]] = {
+    "eager": lambda f, x, h, n: f(x, h, n),
+    "vmapped": lambda f, x, h, n: ad.vmap(lambda x: f(x, h, n))(ad.stack([x, x]))[1],
+    "traced": lambda f, x, h, n: ad.trace(f, x, h, n)(x, h, n),
+}
+OF_THREE = [r for r in ROWS if len(r.promoted) > 2 and r.archetype.result != "bool"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("row", OF_THREE, ids=lambda r: r.name)
+def test_a_number_in_the_place_of_a_tensor_leaves_a_0d_half_its_say(
+    row: Row, half: str, way: str
+) -> None:
+    """Next to integers with dimensions a 0-d half decides the dtype, and a number never does."""
+    x, h = ad.tensor([1, 0, 1]), ad.tensor(1.5, dtype=getattr(ad, half))
+    names = [a.name for a in row.promoted]
+    for place, name in enumerate(names):
+        scalar = names[place - 1]
+
+        def f(x: Any, h: Any, n: Any, at: Any = (scalar, name)) -> Any:
+            given = dict.fromkeys(names, x)
+            return call(row, given | dict(zip(at, (h, n), strict=True)), x == 1)
+
+        wanted = f(x.to(h.dtype), h, 0.334)
+        found = WAYS[way](f, x, h, 0.334)
+        assert found.dtype is wanted.dtype, (name, scalar)
+        np.testing.assert_array_equal(found.float(), wanted.float(), f"{name}, {scalar}")

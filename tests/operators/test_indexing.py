@@ -17,6 +17,7 @@ from adjoint.core.errors import (
     DimensionError,
     DtypeError,
     IndexOutOfRange,
+    InplaceError,
     ShapeError,
     ValueRangeError,
 )
@@ -262,6 +263,54 @@ def test_as_strided_reaches_the_base_and_so_does_its_gradient() -> None:
     z = x[2:].as_strided((5,), (1,), 0)
     assert z.tolist() == [0, 1, 2, 3, 4]
     assert grad(z.sum(), x)[0].tolist() == [1] * 5
+
+
+def _forward(f: Any, x: Any, v: Any) -> Any:
+    return ad.jvp(f, (x,), (v,))[1]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda b: (b * 1)[:, 1:3].as_strided((3, 4), (4, 1), 0).sin(),
+        lambda b: (b * 1)[1:, 1:].as_strided((2, 2), (3, 2)).sin(),
+        lambda b: (b * 1).t()[2:].as_strided((2, 3), (1, 3), 3).sin(),
+    ],
+)
+def test_as_strided_through_a_view_has_the_same_derivative_in_both_modes(f: Any) -> None:
+    x, v = ad.rand(3, 4, dtype=ad.float64), ad.rand(3, 4, dtype=ad.float64)
+    wanted = ad.jacrev(f)(x).flatten(-2) @ v.flatten()
+    with ad.autograd.forward_ad.dual_level():
+        given = ad.autograd.forward_ad.make_dual(x, v)
+        found = [ad.autograd.forward_ad.unpack_dual(f(given)).tangent]
+    found.append(_forward(f, x, v))
+    found.append(ad.trace(lambda x, v: _forward(f, x, v), x, v)(x, v))
+    found.append(ad.vmap(lambda x, v: _forward(f, x, v))(x[None], v[None])[0])
+    for tangent in found:
+        np.testing.assert_allclose(tangent, wanted, rtol=1e-12, atol=1e-14)
+
+
+def _doubled(base: Any, like: Any, view: Any) -> Any:
+    whole = base * 1
+    view(whole, like * 1).mul_(2)
+    return whole
+
+
+@pytest.mark.parametrize("name", ["slice_inverse", "view_as", "expand_as", "reshape_as"])
+def test_writes_to_views_of_the_shape_of_another_tensor_are_traced(name: str) -> None:
+    def f(x: Any, like: Any) -> Any:
+        return _doubled(x, like, getattr(ad.Tensor, name, getattr(ad, name, None)))
+
+    x, like = ad.rand(3, 4), ad.rand(3, 4)
+    assert ad.equal(ad.trace(f, x, like)(x, like), f(x, like))
+
+
+def test_a_graph_refuses_to_write_through_the_inverse_of_a_part() -> None:
+    def f(x: Any, like: Any) -> Any:
+        return _doubled(x, like, lambda x, like: ad.slice_inverse(x[:, 1:3], like, 1, 1, 3))
+
+    with pytest.raises(InplaceError, match="slice_inverse"):
+        ad.trace(f, ad.rand(3, 4), ad.rand(3, 4))
 
 
 def test_as_strided_of_overlapping_memory() -> None:

@@ -114,6 +114,11 @@ PROGRAMS: dict[str, tuple[Function, ad.Tensor, Any]] = {
         tensor(1.0, 4.0),
         [2.0, 0.25],
     ),
+    "stretched after a selection": (
+        lambda v: (v.relu().sqrt() * ad.ones(3, 2)).sum(1)[1:].sum(),
+        tensor(-1.0, 4.0),
+        [0.0, 0.5],
+    ),
     "entropy": (lambda v: ad.special.entr(v.softmax(0)).sum(), tensor(0.0, -np.inf), [0.0, 0.0]),
     "entropy, underflow": (
         lambda v: ad.special.entr(v.softmax(0)).sum(),
@@ -233,6 +238,62 @@ def test_second_derivatives_of_what_was_not_selected_are_zero(name: str, mode: s
 
 
 # forward mode multiplies the zeros of its basis, and anomaly mode raises
+def written_result(v: Any) -> Any:
+    """The result tells which elements of v matter, and is overwritten."""
+    y = v.relu()
+    y.sub_(3)
+    return (y + 3).sqrt()
+
+
+def written_argument(v: Any) -> Any:
+    u = v * 1
+    y = u.clamp(min=0)
+    u.sub_(5)
+    return y.sqrt()
+
+
+def written_places(v: Any) -> Any:
+    y, places = ad.stack([v, v - 1]).max(0)
+    places.add_(1)
+    return y.relu().sqrt()
+
+
+def reshaped_places(v: Any) -> Any:
+    y, places = ad.stack([v, v - 1]).max(0)
+    places.unsqueeze_(0)
+    return y.relu().sqrt()
+
+
+def tangent(f: Function, x: ad.Tensor) -> Any:
+    return ad.jvp(f, (x,), (ad.ones_like(x),))[1]
+
+
+def dual_tangent(f: Function, x: ad.Tensor) -> Any:
+    with ad.autograd.forward_ad.dual_level():
+        given = ad.autograd.forward_ad.make_dual(x, ad.ones_like(x))
+        return ad.autograd.forward_ad.unpack_dual(f(given)).tangent
+
+
+FORWARD: dict[str, Callable[[Function, ad.Tensor], Any]] = {
+    "jvp": tangent,
+    "dual": dual_tangent,
+    "vmap": lambda f, x: ad.vmap(lambda v: tangent(f, v))(ad.stack([x, x]))[1],
+    "of vmap": lambda f, x: tangent(ad.vmap(f), ad.stack([x, x]))[1],
+    "traced": lambda f, x: ad.trace(lambda v: tangent(f, v), x)(x),
+}
+
+
+@pytest.mark.parametrize("mode", FORWARD)
+@pytest.mark.parametrize(
+    "f",
+    [written_result, written_argument, written_places, reshaped_places],
+    ids=lambda f: f.__name__,
+)
+def test_forward_mode_knows_zeros_from_the_values_before_a_write(f: Function, mode: str) -> None:
+    found = FORWARD[mode](f, tensor(2.0, -1.0))
+    np.testing.assert_allclose(found.numpy(), [0.125**0.5, 0.0], rtol=1e-12)
+
+
 @pytest.mark.parametrize("mode", [m for m in MODES if m not in ("jacfwd", "in anomaly mode")])
 def test_a_computed_zero_times_infinity_is_seen(mode: str) -> None:
     zero_slope = lambda x: (x**0.25) ** 4

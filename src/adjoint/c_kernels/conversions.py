@@ -13,7 +13,7 @@ import numpy as np
 from adjoint.c_kernels import copies
 from adjoint.core import dtypes
 from adjoint.core.dtypes import OF, REDUCED
-from adjoint.expressions.trees import Binary, Call, Operand, number
+from adjoint.expressions.trees import Call, Convert, Operand
 from adjoint.loops.element_loops import Element, ElementLoop, loop_of, of_tree
 from adjoint.loops.gate import LARGE
 
@@ -72,14 +72,9 @@ def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> ElementLoop | None:
         return None
     one, two = OF[source].name, OF[target].name
     x = Operand("x", OF[source].wide)
-    if two == "bool" and one in (*_WIDE, *_WHOLE):
-        return of_tree(Binary("!=", x, number(0, x.dtype)), {"x": one}, (), two)
-    if one in (*_WIDE, *_WHOLE, "bool") and two in (*_WIDE, *_WHOLE):
-        # converted as in C: a float out of the integer's range loses bits, as in NumPy
-        if one in _WIDE and two in _SMALL:
-            whole = Operand("whole", dtypes.int32)
-            lets = (("whole", dtypes.int32, x),)
-            return loop_of(Element((("x", one),), (), ((whole, two),), lets=lets))
+    if one in (*_WIDE, *_WHOLE) and two in (*_WIDE, *_WHOLE, "bool"):
+        return of_tree(Convert(x, OF[target]), {"x": one}, (), two)
+    if one == "bool" and two in (*_WIDE, *_WHOLE):
         return of_tree(x, {"x": one}, (), two)
     if source in REDUCED:
         return of_tree(x, {"x": one}, (), two) if two in _WIDE else None

@@ -56,6 +56,19 @@ def routine(kernels: str, name: str, kind: str) -> Any:
     return _of_kind(kernels, name, kind, background.now)
 
 
+def address(kernels: str, name: str, kind: str) -> int:
+    """The address of a C function that compiled programs call, built now.
+
+    Unlike eager kernels programs need the function: a compiler that refuses it raises BuildError.
+    """
+    found = _functions.get((kernels, name, kind))
+    if found is None:
+        found = _typed(build.library(_source(kernels, kind)), kernels, name, kind)
+    place = ctypes.cast(found, ctypes.c_void_p).value
+    assert place is not None, "a function has an address"
+    return place
+
+
 def sources() -> Iterator[str]:
     """The texts of all files of kernels, for both types."""
     for path in sorted(glob.glob(os.path.join(os.path.dirname(__file__), "*.c"))):
@@ -81,11 +94,14 @@ def _of_kind(kernels: str, name: str, kind: str, library: Callable[[str], Any]) 
     if key in _functions:
         return _functions[key]
     made = library(_source(kernels, kind)) if background.is_allowed() else None
-    if made is None:
-        return None
-    found = getattr(made, f"{name}_{kind}")
+    return None if made is None else _typed(made, *key)
+
+
+def _typed(library: Any, kernels: str, name: str, kind: str) -> Any:
+    """A function of a library, which tells whether it failed."""
+    found = getattr(library, f"{name}_{kind}")
     found.restype, found.kind = ctypes.c_int, kind
-    _functions[key] = found
+    _functions[kernels, name, kind] = found
     return found
 
 
@@ -152,6 +168,16 @@ def call(run: Any, fields: Any, *arguments: Any) -> bool:
         else:
             given.append(value)
     return run(fields, *given) != 0
+
+
+def call_on(run: Any, sizes: Sequence[int], given: Sequence[Array], made: Sequence[Array]) -> bool:
+    """Call a routine, a C function of (sizes, operands, results); whether it failed."""
+    return run(block(sizes), _addresses(given), _addresses(made)) != 0
+
+
+def _addresses(arrays: Sequence[Array]) -> Any:
+    place = build.data_offset()
+    return (ctypes.c_void_p * len(arrays))(*[_pointer(id(a) + place).value for a in arrays])
 
 
 def lines(shape: Shape, dtype: Any) -> Array:

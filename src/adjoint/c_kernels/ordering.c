@@ -1,7 +1,5 @@
-/* The order of elements along a dimension, and what depends on it: sorting, medians, the most frequent element,
-   searching, counting in bins, running extrema and recurrences. Arrays are `outer` times n times `inner` elements, of
-   which those along n belong together. NaN counts as greater than every number, equal elements keep their order.
-   A function takes numbers, operands and results; it returns whether it failed. */
+/* What depends on the order of elements along a dimension: searching, counting in bins, running extrema and recurrences.
+   Arrays are `outer` times n times `inner` elements, of which those along n belong together. A function takes numbers, operands and results; it returns whether it failed. */
 
 #define WORTH (1L << 15) /* elements from which threads share them */
 #define BLOCK 4096       /* values up to which a search takes one after another */
@@ -26,103 +24,7 @@ static double real_of(long bits) {
 
 /* What follows is written once for each REAL: float, double. */
 
-typedef struct {
-  REAL value;
-  long place;
-} Item_REAL;
-
 static int is_nan_REAL(REAL x) { return x != x; }
-
-static int less_REAL(REAL a, REAL b) { return a < b || (is_nan_REAL(b) && !is_nan_REAL(a)); }
-
-static int before_REAL(const Item_REAL *a, const Item_REAL *b, long descending) {
-  return descending ? less_REAL(b->value, a->value) : less_REAL(a->value, b->value);
-}
-
-/* A stable sort by merging; `room` is as large as the items. */
-static void sorted_REAL(Item_REAL *items, Item_REAL *room, long n, long descending) {
-  const long run = 16;
-  for (long start = 0; start < n; start += run)
-    for (long i = start + 1; i < n && i < start + run; i++) {
-      const Item_REAL item = items[i];
-      long k = i;
-      for (; k > start && before_REAL(&item, &items[k - 1], descending); k--) items[k] = items[k - 1];
-      items[k] = item;
-    }
-  for (long width = run; width < n; width *= 2) {
-    for (long start = 0; start < n; start += 2 * width) {
-      const long middle = start + width < n ? start + width : n, end = middle + width < n ? middle + width : n;
-      long a = start, b = middle;
-      for (long k = start; k < end; k++)
-        room[k] = b < end && (a == middle || before_REAL(&items[b], &items[a], descending)) ? items[b++] : items[a++];
-    }
-    memcpy(items, room, n * sizeof(Item_REAL));
-  }
-}
-
-static void taken_REAL(const REAL *from, long step, long n, Item_REAL *items) {
-  for (long i = 0; i < n; i++) items[i].value = from[i * step], items[i].place = i;
-}
-
-/* sizes: outer, n, inner, whether descending. */
-int sort_REAL(const long *sizes, const void *const *given, void *const *made) {
-  const long n = sizes[1], inner = sizes[2], rows = sizes[0] * inner;
-  int wrong = 0;
-#pragma omp parallel num_threads(TEAM) if (rows > 1 && rows * n > 1 << 14)
-  {
-    Item_REAL *items = malloc((2 * n + 1) * sizeof(Item_REAL));
-    if (!items) {
-#pragma omp atomic write
-      wrong = 1;
-    }
-#pragma omp for schedule(static)
-    for (long r = 0; r < rows; r++) {
-      if (!items) continue;
-      const long at = r / inner * n * inner + r % inner;
-      taken_REAL((const REAL *)given[0] + at, inner, n, items);
-      sorted_REAL(items, items + n, n, sizes[3]);
-      for (long i = 0; made[0] && i < n; i++) ((REAL *)made[0])[at + i * inner] = items[i].value;
-      for (long i = 0; made[1] && i < n; i++) ((long long *)made[1])[at + i * inner] = items[i].place;
-    }
-    free(items);
-  }
-  return wrong;
-}
-
-/* The place of the median, of the numbers alone if `numbers`; items are in order. */
-static long median_REAL(const Item_REAL *items, long n, long numbers) {
-  long count = n;
-  while (count && is_nan_REAL(items[count - 1].value)) count--;
-  if (count < n && !numbers) return items[count].place;
-  return items[count > 0 ? (count - 1) / 2 : 0].place;
-}
-
-/* The place of the most frequent element, its last one; items are in order. */
-static long frequent_REAL(const Item_REAL *items, const REAL *row, long n) {
-  long best = 0, most = -1, run = 0;
-  for (long i = 0; i < n; i++) {
-    run = i && items[i].value == items[i - 1].value ? run + 1 : 0;
-    if (run > most) most = run, best = i;
-  }
-  return most == 0 && is_nan_REAL(row[0]) ? 0 : items[best].place;
-}
-
-/* sizes: outer, n, inner, what: median, that of numbers, the most frequent element. */
-int choose_REAL(const long *sizes, const void *const *given, void *const *made) {
-  const long n = sizes[1], inner = sizes[2], rows = sizes[0] * inner;
-  Item_REAL *items = malloc((2 * n + 1) * sizeof(Item_REAL));
-  if (!items) return 1;
-  for (long r = 0; r < rows; r++) {
-    const REAL *row = (const REAL *)given[0] + r / inner * n * inner + r % inner;
-    taken_REAL(row, inner, n, items);
-    sorted_REAL(items, items + n, n, 0);
-    const long found = sizes[3] == 2 ? frequent_REAL(items, row, n) : median_REAL(items, n, sizes[3]);
-    if (made[0]) ((REAL *)made[0])[r] = row[found * inner];
-    if (sizes[4] && made[1]) ((long long *)made[1])[r] = found;
-  }
-  free(items);
-  return 0;
-}
 
 /* The position of a value in a sequence sorted by an order of indices; -1 if an index is out of range. */
 static long place_REAL(const REAL *sequence, const long long *order, long n, REAL value, long right) {

@@ -6,7 +6,6 @@ arrays, and if the C code fails: the NumPy kernel then raises the error.
 
 from __future__ import annotations
 
-import ctypes
 import math
 import struct
 from typing import Any
@@ -62,6 +61,4 @@ def _function(name: str, array: Array) -> Any:
 def _made(run: Any, sizes: list[int], given: tuple[Array, ...], result: Array) -> Array | None:
     """The result of a function of ordering.c; None if it fails."""
     whole = [contiguous(a) for a in given]
-    operands = (ctypes.c_void_p * len(whole))(*[a.ctypes.data for a in whole])
-    results = (ctypes.c_void_p * 1)(result.ctypes.data)
-    return None if loading.call(run, loading.block(sizes), operands, results) else result
+    return None if loading.call_on(run, sizes, whole, (result,)) else result

@@ -1,4 +1,4 @@
-"""Extreme elements with their indices, and indices of the k best of rows, in C (selection.c)."""
+"""Extreme elements with their indices, and runs of equal elements, in C (selection.c)."""
 
 from __future__ import annotations
 
@@ -13,24 +13,6 @@ from adjoint.core.c_types import KINDS
 from adjoint.loops.gate import SEVERAL as LARGE
 
 Array = np.ndarray[Any, Any]
-_MOST = 128  # largest k
-
-
-def top(rows: Array, k: int, *, largest: bool) -> Array | None:
-    """The indices of the k largest (smallest) elements along the last dimension, in order, equal
-    elements by index. None without native code, for small arrays, large k, and NaN.
-    """
-    kind = KINDS.get(rows.dtype) if rows.size >= LARGE and 0 < k <= _MOST else None
-    run = None if kind is None else loading.ready_for("selection", "top", kind)
-    length = rows.shape[-1]
-    if run is None or k > length:
-        return None
-    matrix = contiguous_if_large(rows)
-    if not is_contiguous(matrix):
-        return None
-    places = np.empty((*rows.shape[:-1], k), np.int64)
-    fields = loading.block([rows.size // length, length, k, int(largest)])
-    return None if loading.call(run, fields, matrix, places) else places
 
 
 def extreme(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array] | None:

@@ -19,7 +19,7 @@ from adjoint.core.promotion import WEAK, check_inplace_cast, promotion_of
 from adjoint.core.shapes import show
 from adjoint.core.state import changed, current, seeing
 from adjoint.core.storage import is_expanded
-from adjoint.homes import forward, overrides
+from adjoint.homes import forward, overrides, tangents
 from adjoint.loops import row_loops
 from adjoint.loops.gate import LARGE
 from adjoint.ops import arguments, former
@@ -225,6 +225,8 @@ def _before(tensor: Tensor, keeps_self: bool) -> Tensor:
     """The tensor as it was: a copy of its memory if the tape will need it."""
     recording = current().recording != 0
     edge = views.edge_without_hooks(tensor) if recording else tensor.edge
+    if forward.is_dual(tensor):
+        tangents.before_write(tensor.companion)
     before = make(tensor.value.copy() if keeps_self and recording else tensor.value, edge=edge)
     return forward.dual(before, forward.DUALS.tangent(tensor))
 

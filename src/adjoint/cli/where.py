@@ -11,6 +11,7 @@ import ast
 import inspect
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from adjoint.cli.operators import follows, relative, rows_of, traced
 from adjoint.cli.parser import OPERATOR, add_command, completes
 from adjoint.cli.terminal import paint
 from adjoint.cli.tests_of import tests_of
-from adjoint.compiler.fuse import fuse
-from adjoint.compiler.lower import Choices, lower
+from adjoint.compiler import pipeline
+from adjoint.compiler.lower import Choices
 from adjoint.compiler.plan import Callback, FusedLoop, RoutineCall
+from adjoint.compiler.targets.c.target import CPU
 from adjoint.core.errors import AdjointError
 from adjoint.core.importing import imported
 from adjoint.export import ExportError, python
@@ -176,7 +178,9 @@ def compiled(graph: Graph) -> str:
     >>> print(compiled(ad.trace(lambda x: ad.hash_tensor(x @ x), ad.ShapeDtype((3, 3)))))
     a call of product, calls back to hash_tensor.default
     """
-    steps = fuse(lower(graph, Choices(small=-1))).steps
+    target = replace(CPU, products=replace(CPU.products, small=-1))
+    lowered = pipeline.lower(pipeline.Unplanned(graph, Choices(target)))
+    steps = pipeline.fuse(lowered).steps
     loops = sum(isinstance(step, FusedLoop) for step in steps)
     calls = Counter(step.routine for step in steps if isinstance(step, RoutineCall))
     kernels = dict.fromkeys(step.node.name for step in steps if isinstance(step, Callback))

@@ -1,4 +1,4 @@
-"""The memory plan: each value that a program keeps in memory has a place in one arena.
+"""Places: each value that a program keeps in memory has a place in one arena.
 
 A value has its place from the first step that writes it to the last step that reads it; then
 another value may take the place. The plan of a loop over time or of a branch has an arena of its
@@ -9,41 +9,58 @@ from __future__ import annotations
 
 import bisect
 import heapq
-import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler import routine_calls, shaping
-from adjoint.compiler.nests import Nest, nested
-from adjoint.compiler.plan import Nested, Plan, RoutineCall, Step, Strided
+from adjoint.compiler import routine_calls
+from adjoint.compiler.nests import Nest
+from adjoint.compiler.plan import Plan, RoutineCall, Step, Strided
 from adjoint.compiler.shaping import Version
-from adjoint.compiler.sweeps import Steps, Sweep, reads, swept, writes
+from adjoint.compiler.sweeps import Sweep, reads, writes
+from adjoint.compiler.target import Threads
 from adjoint.core.records import structure
 from adjoint.core.remembering import cached_property
 from adjoint.core.symbolic_sizes import at
 from adjoint.graph.ir import Value
 from adjoint.loops.loop_programs import LoopProgram
 
-ALIGNMENT = 64
-THREADS = 16  # at most; each thread has its own accumulators
 Sizes = tuple[int, ...]  # values of the size symbols, in order; (): the sizes of the example
 
 
 @structure
 class ProgramLayout:
-    """A plan with its nests, their loop programs, and the places of its values in the arena."""
+    """A plan with its nests, their loop programs, and the places of its values in the arena.
+
+    The stages of `pipeline.py` fill it from the first field to the last.
+    """
 
     plan: Plan
     steps: list[Nest | Step | Sweep]
+    inner: dict[int, dict[str, ProgramLayout]] = field(default_factory=dict)  # of regions, by step
     programs: dict[int, LoopProgram] = field(default_factory=dict)  # of the nests, by step number
     versions: dict[int, list[Version]] = field(default_factory=dict)  # for some sizes only
-    offsets: dict[Value, int] = field(default_factory=dict)  # in the arena, in bytes
-    inner: dict[int, dict[str, ProgramLayout]] = field(default_factory=dict)  # of regions, by step
-    starts: dict[int, int] = field(default_factory=dict)  # of the scratch memory of a step
     last: dict[Value, int] = field(default_factory=dict)  # the last step that uses a value
+    offsets: dict[Value, int] = field(default_factory=dict)  # in the arena, in bytes
+    starts: dict[int, int] = field(default_factory=dict)  # of the scratch memory of a step
     size: int = 0  # of the arena
+
+    def all(self) -> Iterator[ProgramLayout]:
+        """This layout, and those of the regions inside it, in order."""
+        yield self
+        for plans in self.inner.values():
+            for each in plans.values():
+                yield from each.all()
+
+    def loop_programs(self) -> Iterator[LoopProgram]:
+        """All loop programs, those of sweeps and regions too."""
+        for layout in self.all():
+            yield from layout.programs.values()
+            yield from (v.program for found in layout.versions.values() for v in found)
+            for step in layout.steps:
+                if isinstance(step, Sweep):
+                    yield from step.programs.values()
 
     @cached_property
     def largest(self) -> Any:
@@ -54,9 +71,9 @@ class ProgramLayout:
         return max([0, *nests, *calls, *sweeps], key=int)
 
 
-def nbytes(value: Value, sizes: Sizes = ()) -> int:
+def nbytes(value: Value, alignment: int, sizes: Sizes = ()) -> int:
     """The bytes of a value in the arena, for given sizes or for the sizes of the example."""
-    return _rounded(max(elements(value.shape, sizes), 1) * value.dtype.itemsize)
+    return _rounded(max(elements(value.shape, sizes), 1) * value.dtype.itemsize, alignment)
 
 
 def elements(shape: Any, sizes: Sizes = ()) -> int:
@@ -64,70 +81,52 @@ def elements(shape: Any, sizes: Sizes = ()) -> int:
     return int(math.prod(at(shape, sizes) if sizes else shape))
 
 
-def _rounded(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
+def _rounded(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
 
 
-def lay_out(plan: Plan, elsewhere: set[Value]) -> ProgramLayout:
-    """Plan the memory of a plan's values. Values in `elsewhere` have memory outside the arena."""
-    return arrange(_with_loop_programs(plan, itertools.count()), elsewhere)
-
-
-def _with_loop_programs(plan: Plan, names: Iterator[int]) -> ProgramLayout:
-    """The steps of a plan and of the plans inside it, with the loop programs of their nests."""
-    found: Steps = []
-    for step in nested(plan):
-        is_nest = isinstance(step, Nest)
-        made = shaping.loop_program(plan, step, f"nest{next(names)}") if is_nest else None
-        found.append((step, made))
-    joined = swept(plan, found)
-    layout = ProgramLayout(plan, [step for step, _ in joined])
-    for number, (step, program) in enumerate(joined):
+def find_last_uses(layout: ProgramLayout) -> None:
+    """Note the last step that uses each value."""
+    for number, step in enumerate(layout.steps):
         for value in (*writes(step), *reads(step)):
             layout.last[value] = number
-        if isinstance(step, Nested):
-            layout.inner[number] = {
-                name: _with_loop_programs(p, names) for name, p in step.plans.items()
-            }
-        elif program is not None:
-            assert isinstance(step, Nest)
-            general, others = shaping.versions(plan, step, program)
-            layout.programs[number], layout.versions[number] = general, others
-    for operand in plan.outputs:
+    for operand in layout.plan.outputs:
         if isinstance(operand, Strided):
             layout.last[operand.value] = len(layout.steps)
-    return layout
 
 
 def arrange(layout: ProgramLayout, elsewhere: set[Value], sizes: Sizes = ()) -> ProgramLayout:
-    """Give every value a place, for given sizes or for the sizes of the example."""
+    """Give every value a place, for given sizes or for the sizes of the example. Values in
+    `elsewhere` have memory outside the arena.
+    """
     layout.offsets.clear()
-    arena = _Arena()
+    threads = layout.plan.target.threads
+    arena = _Arena(threads.alignment)
     for number, step in enumerate(layout.steps):
         room = 0
         for inner in layout.inner.get(number, {}).values():
             room += arrange(inner, elsewhere, sizes).size
         if number in layout.programs:
             made = [layout.programs[number], *(v.program for v in layout.versions[number])]
-            room = max(scratch(program, sizes) for program in made)
+            room = max(scratch(program, threads, sizes) for program in made)
         if isinstance(step, Sweep):
-            room = THREADS * step.room
+            room = threads.most * step.room
         layout.starts[number] = arena.take(room, number, number)
         for value in writes(step):
             if value not in elsewhere and value not in layout.offsets:
-                size = nbytes(value, sizes)
+                size = nbytes(value, threads.alignment, sizes)
                 layout.offsets[value] = arena.take(size, number, layout.last[value])
     layout.size = arena.size
     return layout
 
 
-def scratch(program: LoopProgram, sizes: Sizes) -> int:
+def scratch(program: LoopProgram, threads: Threads, sizes: Sizes) -> int:
     """The bytes of scratch arrays of symbolic size that the threads of a loop program need."""
     if not program.scratch:
         return 0
     partial = int(at(program.partial, sizes) if sizes else program.partial)
-    threads = THREADS if program.divisible and partial <= shaping.MOST_PARTIAL else 1
-    return threads * 8 * int(at(program.scratch, sizes) if sizes else program.scratch)
+    count = threads.most if program.divisible and partial <= threads.partial else 1
+    return count * 8 * int(at(program.scratch, sizes) if sizes else program.scratch)
 
 
 def verify(layout: ProgramLayout) -> ProgramLayout:
@@ -136,6 +135,7 @@ def verify(layout: ProgramLayout) -> ProgramLayout:
     For tests: runs the plan on an imagined arena that holds values in place of bytes.
     """
     held: dict[int, tuple[int, Value | None]] = {}  # offset -> (end, the value stored there)
+    alignment = layout.plan.target.threads.alignment
     for number, step in enumerate(layout.steps):
         made = [v for v in writes(step) if v in layout.offsets]
         asked = [v for v in reads(step) if v in layout.offsets]
@@ -145,7 +145,7 @@ def verify(layout: ProgramLayout) -> ProgramLayout:
             for each in inner.values():
                 verify(each)
         for value in made:
-            _put(held, layout.offsets[value], nbytes(value), value)
+            _put(held, layout.offsets[value], nbytes(value, alignment), value)
         _require(layout, held, asked, number)
     outputs = [o.value for o in layout.plan.outputs if isinstance(o, Strided)]
     _require(layout, held, [v for v in outputs if v in layout.offsets], len(layout.steps))
@@ -179,8 +179,8 @@ def _require(
 class _Arena:
     """First-fit allocation. The block of a value is free again from the step after its last use."""
 
-    def __init__(self) -> None:
-        self.size = 0
+    def __init__(self, alignment: int) -> None:
+        self.alignment, self.size = alignment, 0
         self.gaps: list[tuple[int, float]] = [(0, math.inf)]  # (start, end), disjoint, in order
         self.taken: list[tuple[int, int, int]] = []  # a heap of (last step, start, end)
 
@@ -189,7 +189,7 @@ class _Arena:
         while self.taken and self.taken[0][0] < now:
             _, start, end = heapq.heappop(self.taken)
             self._free(start, end)
-        size = _rounded(size)
+        size = _rounded(size, self.alignment)
         if not size:
             return 0
         number = next(k for k, (start, end) in enumerate(self.gaps) if end - start >= size)

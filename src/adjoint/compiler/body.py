@@ -55,7 +55,7 @@ from adjoint.loops.loop_programs import (
     Load,
     Place,
     Select,
-    calls,
+    calls_any,
     position,
 )
 
@@ -65,6 +65,7 @@ class Body:
 
     def __init__(self, plan: Plan, position: int, bounds: Sequence[tuple[int, int]]) -> None:
         self.plan, self.position, self.bounds = plan, position, bounds
+        self.vectorized = plan.target.vectorized
         self.statements: list[Leaf] = []
         self.trees: dict[tuple[Value, Index, tuple[Guard, ...]], Expression] = {}
         self.loads: dict[Any, Variable] = {}
@@ -101,7 +102,7 @@ class Body:
 
     def functions(self) -> int:
         """The number of calls of vectorised functions in one iteration."""
-        return sum(1 for s in self.statements if isinstance(s, Let) and calls(s.tree))
+        return sum(calls_any(s, self.vectorized) for s in self.statements)
 
     def work(self) -> int:
         """The cost of one iteration, in additions."""
@@ -188,7 +189,7 @@ class Body:
         assert isinstance(definition, Pointwise)
         node = self.neighbours.node(value.node)
         if node is not value.node:
-            definition = define(node)
+            definition = define(node, self.plan.target)
             assert isinstance(definition, Pointwise)
         tree = self._expression(node, definition, index, guards)
         if value.dtype is dtypes.bool_:

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from adjoint.c_kernels import loading
-from adjoint.checks import pooling as windows
-from adjoint.compiler import routines
-from adjoint.compiler.routines import Routine
+from adjoint.compiler.target import Target
 from adjoint.core import dtypes
-from adjoint.core.c_types import C_TYPES
+from adjoint.core.c_types import LETTERS
 from adjoint.core.dtypes import HALVES, DType
 from adjoint.core.promotion import NUMBERS, fit_number
 from adjoint.core.records import record
@@ -33,7 +30,6 @@ from adjoint.expressions.rows import expression
 from adjoint.expressions.trees import Expression
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
-from adjoint.graph.passes.products_onto import is_onto
 from adjoint.loops.accumulators import ACCUMULATORS
 from adjoint.loops.affine import (
     Affine,
@@ -46,7 +42,7 @@ from adjoint.loops.affine import (
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor.tensor import make
 
-CHEAP = 6  # additions up to which a value is recomputed instead of kept
+GATHER = 6  # additions that a read at an address known at run time costs
 
 
 class Definition:
@@ -206,7 +202,7 @@ class Gather(Definition):
         return [(v, math.prod(v.shape) == size) for v in self.address.indices()]
 
     def cost(self, inputs: int) -> int:
-        return CHEAP
+        return GATHER
 
 
 @record
@@ -251,32 +247,59 @@ class Prefix(Combination):
 
 
 @record
+class Routine:
+    """A C function of ours, with the numbers to call it with."""
+
+    file: str  # "factors": c_kernels/factors.c
+    name: str  # "lu"
+    kind: str  # its C type: "double"
+    numbers: tuple[int, ...]
+    helpers: tuple[str, ...] = ()  # from LAPACK; addresses follow the operands: ("getrf",)
+    flops: int | None = None  # if known
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The symbols whose addresses a program needs: "factors:lu:double", "lapack:dgetrf"."""
+        return f"{self.file}:{self.name}:{self.kind}", *(
+            f"lapack:{LETTERS[self.kind]}{name}" for name in self.helpers
+        )
+
+
+@record
 class RoutineDefinition(Definition):
     """A routine on whole arrays, of BLAS, LAPACK or our own: see `routine_calls` and `routines`."""
 
     routine: str  # "product"
     ours: Routine | None = None  # our own routine, for row-major arrays, with its numbers
+    telling: Routine | None = None  # takes its place where a result that says how it went is read
 
 
-_MANY_SCORES = 1 << 13  # of one head, from which scores are recomputed in the backward
-_MOST_PIECES = 16  # pieces of a cat that a loop tells apart by branches; more are copied
-
-
-def define(node: Node) -> Definition | None:
-    """How native code computes the results of a node; None if it cannot."""
-    names = {v.dtype.name for v in (*node.inputs(), *node.outputs)}
-    if isinstance(node.op, (Constant, Region)) or not names <= C_TYPES.keys():
+def define(node: Node, target: Target) -> Definition | None:
+    """How a program computes the results of a node; None if it cannot."""
+    if isinstance(node.op, (Constant, Region)):
         return None
-    for rule in (_fill, _count, _pointwise, _reduction, _prefix, _view, _pieces, _gather, _put):
+    if not all(map(target.has, (*node.inputs(), *node.outputs))):
+        return None
+    pieces = partial(_pieces, most=target.limits.pieces)
+    for rule in (_fill, _count, _pointwise, _reduction, _prefix, _view, pieces, _gather, _put):
         found = rule(node)
         if found is not None:
             return found
-    return _routine(node)
+    return target.routine(node)
 
 
-def is_native(value: Value) -> bool:
-    """Whether the dtype of a value has a C type."""
-    return value.dtype.name in C_TYPES
+class Definitions:
+    """The definitions of nodes for a target, each found once."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.known: dict[Node, tuple[Any, Definition | None]] = {}  # with its arguments then
+
+    def of(self, node: Node) -> Definition | None:
+        known = self.known.get(node)
+        if known is None or known[0] is not node.args:
+            known = self.known[node] = node.args, define(node, self.target)
+        return known[1]
 
 
 _OF_GRIDS = ("nextafter.default", "nan_to_num.default", "view.dtype", "hash_tensor.default")
@@ -457,11 +480,11 @@ def _backwards(shape: Shape, flips: bool, d: int) -> Affine:
     return Affine(shape[d] - 1, ((d, -1),)) if flips else Affine(0, ((d, 1),))
 
 
-def _pieces(node: Node) -> Pieces | RoutineDefinition | None:
+def _pieces(node: Node, most: int) -> Pieces | None:
     if any(v.dtype is not node.outputs[0].dtype for v in node.inputs()):
         return None
     if node.name == "cat.default":
-        return _cat(node)
+        return _cat(node, most)
     if node.name == "slice_scatter.default":
         whole, part, dim, start, end, step = node.args
         if step != 1:
@@ -477,18 +500,25 @@ def _pieces(node: Node) -> Pieces | RoutineDefinition | None:
     return None
 
 
-def _cat(node: Node) -> Pieces | RoutineDefinition | None:
+def _cat(node: Node, most: int) -> Pieces | None:
+    """The pieces of a cat; None if there are more than a loop tells apart."""
     tensors, dim = node.args
-    if any(len(v.shape) != len(node.output.shape) for v in tensors):
-        return None  # as in PyTorch, an empty vector may stand among tensors of any rank
-    if len(tensors) > _MOST_PIECES:
-        return RoutineDefinition("join")
+    if len(tensors) > most or not is_join(node):
+        return None
     dim %= len(node.output.shape)
     place, found = 0, []
     for value in tensors:
         found.append(Piece(value, dim, place, place + value.shape[dim]))
         place += value.shape[dim]
     return Pieces(None, tuple(p for p in found if p.high > p.low or is_for_many()))
+
+
+def is_join(node: Node) -> bool:
+    """Whether a node puts tensors of one rank and dtype next to one another."""
+    if node.name != "cat.default":
+        return False  # as in PyTorch, an empty vector may stand among tensors of any rank
+    type_of = (len(node.output.shape), node.output.dtype)
+    return all((len(v.shape), v.dtype) == type_of for v in node.inputs())
 
 
 def _gather(node: Node) -> Gather | None:
@@ -567,112 +597,3 @@ def _gather_address(shape: Shape, dim: int, index: Value) -> Address | None:
     dims: list[Value | int] = list(range(len(shape)))
     dims[dim % len(shape)] = index
     return Address(shape, tuple(dims), index.shape, 0, len(shape), wraps=False)
-
-
-# -- routines -------------------------------------------------------------------------------------
-
-
-def _routine(node: Node) -> RoutineDefinition | None:
-    return _routine_of_floats(node) or _ours(node)
-
-
-def _ours(node: Node) -> RoutineDefinition | None:
-    found = routines.find(node)
-    return None if found is None else RoutineDefinition(found.name, found)
-
-
-def _routine_of_floats(node: Node) -> RoutineDefinition | None:
-    floats = ("float32", "float64")
-    if (
-        node.outputs[0].dtype.name not in floats
-        or 0 in node.outputs[0].shape
-        or any(0 in v.shape for v in node.inputs())
-    ):
-        return None
-    product = node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1
-    if product or is_onto(node):
-        there = loading.function("product", "product", node.output.dtype.name) is not None
-        return RoutineDefinition("product") if there else None
-    rule = _ROUTINES.get(node.op.row.routine)
-    return None if rule is None else rule(node)
-
-
-def _triangular(node: Node) -> RoutineDefinition | None:
-    a, b = node.args[:2]
-    even = b.shape == node.output.shape and a.shape[:-2] == b.shape[:-2]
-    return RoutineDefinition("trsm") if even else None
-
-
-def _cholesky(node: Node) -> RoutineDefinition | None:
-    return None if node.outputs[1].uses else RoutineDefinition("potrf")
-
-
-def _convolution(node: Node) -> RoutineDefinition | None:
-    return _windows(node, "spread" if argument(node, "transposed") else "convolve")
-
-
-def _windows(node: Node, name: str) -> RoutineDefinition | None:
-    """A map of a convolution (spread, convolve, correlate), if its C code can be built."""
-    dtypes = {v.dtype.name for v in node.inputs()}
-    dtype, dimensions = node.output.dtype.name, len(node.output.shape) - 2
-    there = len(dtypes) == 1 and (
-        loading.function("convolution", name, dtype, dimensions) is not None
-    )
-    return RoutineDefinition(name) if there else None
-
-
-def _pooling(node: Node, name: str) -> RoutineDefinition | None:
-    """Max pooling, or its backward through indices, if its C code can be built.
-
-    Small windows are decomposed into slices, which fuse with their neighbours.
-    """
-    dims = pooled_dimensions(node)
-    kernel = windows.each(node.op.name, "kernel_size", argument(node, "kernel_size"), dims)
-    if name == "maxima" and math.prod(kernel) <= windows.FEW:
-        return None
-    found = loading.function("pooling", name, node.outputs[0].dtype.name, dims)
-    return None if found is None else RoutineDefinition(name)
-
-
-def _attention(node: Node, name: str) -> RoutineDefinition | None:
-    """Attention in blocks, if its C code can be built for these operands."""
-    query, key, value, bias, coins = (
-        argument(node, n) for n in ("query", "key", "value", "bias", "coins")
-    )
-    batch = query.shape[:-2]
-    even = key.shape[:-2] == batch == value.shape[:-2] and len(batch) <= loading.MOST
-    kind = query.dtype.name
-    fits = bias is None or bias.dtype.name in (kind, "bool")
-    if coins is not None or not even or not fits:
-        return None
-    if name == "attend_backward" and argument(node, "output_mask")[3]:
-        return None
-    return (
-        RoutineDefinition(name) if loading.function("attention", name, kind) is not None else None
-    )
-
-
-def keeps_scores(node: Node) -> bool:
-    """Whether a node is an attention with scores few enough to keep for the backward."""
-    if not node.op.row.routine.startswith("attention"):
-        return False
-    query, key = argument(node, "query"), argument(node, "key")
-    return query.shape[-2] * key.shape[-2] < _MANY_SCORES
-
-
-def pooled_dimensions(node: Node) -> int:
-    """The dimensions of an operator's windows, read from its schema: 2 for int[2] kernel_size."""
-    arguments = {a.name: a for a in node.op.schema.arguments}
-    return arguments["kernel_size"].type.length or 0
-
-
-_ROUTINES = {
-    "triangular": _triangular,
-    "cholesky": _cholesky,
-    "convolution": _convolution,
-    "correlation": lambda node: _windows(node, "correlate"),
-    "maxima": lambda node: _pooling(node, "maxima"),
-    "back": lambda node: _pooling(node, "back"),
-    "attention": lambda node: _attention(node, "attend"),
-    "attention_backward": lambda node: _attention(node, "attend_backward"),
-}

@@ -18,12 +18,12 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
-from adjoint.compiler import routine_calls, routines
+from adjoint.compiler import routine_calls
 from adjoint.compiler.definitions import (
-    CHEAP,
     Arange,
     Combination,
     Definition,
+    Definitions,
     Fill,
     Gather,
     Look,
@@ -34,8 +34,6 @@ from adjoint.compiler.definitions import (
     Reshape,
     RoutineDefinition,
     ViewDefinition,
-    define,
-    is_native,
 )
 from adjoint.compiler.plan import (
     Callback,
@@ -60,21 +58,13 @@ from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
 from adjoint.loops.affine import Affine, Index, flat, identity, refinement
 from adjoint.ops import operator as operators
 
-# The size of a loop is bounded, since compile time grows faster than the length of a function.
-_MOST_NODES = 600  # nodes of one loop; a function call counts as ten, as its text may be inlined
-_FUNCTION_NODES = 10
-_MOST_COMBINING = 24  # reductions of one loop
-_MOST_READ = 64  # values in memory that one loop reads; the backward of a two-layer LSTM reads 55
-_MOST_TRIED = 64  # loops over a node's space that are tried before a new one is made
-_DEEP = 64  # nesting of expressions up to which a value that is read once is not kept
-
-
 Combines = tuple[type, Intervals] | None  # the kind of combination, and the reduced intervals
 
 
 class _Planner:
-    def __init__(self, graph: Graph, definitions: dict[Node, Any]) -> None:
-        self.plan = Plan(graph, definitions)
+    def __init__(self, graph: Graph, found: Definitions, definitions: dict[Node, Any]) -> None:
+        self.plan = Plan(graph, found.target, definitions)
+        self.found, self.limits, self.cheap = found, found.target.limits, found.target.costs.cheap
         self.steps = self.plan.steps
         self.ready: dict[Value, int] = {}  # the first step that can read a value
         self.cost: dict[Value, int] = {}
@@ -133,7 +123,7 @@ class _Planner:
 
     def _definition(self, node: Node) -> Definition | None:
         if node not in self.plan.definitions:
-            self.plan.definitions[node] = define(node)
+            self.plan.definitions[node] = self.found.of(node)
         return self.plan.definitions[node]
 
     def _constant(self, value: Value, tensor: Any) -> None:
@@ -198,7 +188,7 @@ class _Planner:
         depth = 1 + max((self.depth.get(v, 0) for v in inputs), default=0)
         own = definition.cost(len(inputs))
         if own >= FUNCTION:
-            self.sizes[self.plan.home[value]] += _FUNCTION_NODES - 1
+            self.sizes[self.plan.home[value]] += self.limits.function - 1
         self.cost[value], self.depth[value] = own + sum(costs), depth
         ready = max((self.ready[v] for v in inputs), default=earliest)
         ready = max(ready, earliest)
@@ -230,10 +220,9 @@ class _Planner:
             self.cost[value] = 1
 
     def _routine(self, node: Node, definition: RoutineDefinition) -> None:
-        if definition.routine == "potrf" and node.outputs[1] in self.outputs:
-            ours = routines.find(node)  # the result that says whether it worked is read
-            assert ours is not None, "LAPACK's Cholesky is among our routines"
-            definition = self.plan.definitions[node] = RoutineDefinition(ours.name, ours)
+        telling = definition.telling
+        if telling is not None and (node.outputs[1].uses or node.outputs[1] in self.outputs):
+            definition = self.plan.definitions[node] = RoutineDefinition(telling.name, telling)
         inputs = list(node.inputs())
         layouts = routine_calls.layouts(definition.routine, len(inputs), definition.ours)
         operands = [self._operand(v, layout) for v, layout in zip(inputs, layouts)]
@@ -252,11 +241,11 @@ class _Planner:
         """Plan a region without eager kernels as native code; return False for any other."""
         if not isinstance(node.op, Region) or node.op.name not in ("scan", "while_loop", "cond"):
             return False
-        if not all(map(is_native, (*node.inputs(), *node.outputs))) or not node.outputs:
+        if not all(map(self.plan.target.has, (*node.inputs(), *node.outputs))) or not node.outputs:
             return False
         plans = {}
         for name, graph in node.graphs.items():
-            plans[name] = _Planner(graph, self.plan.definitions).run()
+            plans[name] = _Planner(graph, self.found, self.plan.definitions).run()
             if any(isinstance(s, Callback) for s in plans[name].steps):
                 return False
         operands = [
@@ -297,7 +286,7 @@ class _Planner:
     def _home(self, value: Value, space: Shape, inputs: list[Value], earliest: int = 0) -> None:
         self.plan.home[value] = self._loop(space, inputs, (), Pointwise, earliest)
         read = self._read(inputs)
-        self.touched[value] = read if len(read) <= _MOST_READ else {value}
+        self.touched[value] = read if len(read) <= self.limits.reads else {value}
 
     def _loop(
         self, space: Shape, inputs: list[Value], reduced: Intervals, kind: type, earliest: int = 0
@@ -309,7 +298,7 @@ class _Planner:
         combines = None if kind is Pointwise else (kind, reduced)
         read = self._read(inputs)
         candidates = self._loops_with_room(size, combines, max([earliest, *homes]), read)
-        for position in itertools.islice(candidates, _MOST_TRIED):
+        for position in itertools.islice(candidates, self.limits.tried):
             loop = self.steps[position]
             assert isinstance(loop, FusedLoop)
             if not all(self._readable(v, position, size) for v in inputs):
@@ -346,7 +335,7 @@ class _Planner:
         del same[bisect_left(same, position)]
 
     def _read(self, values: Iterable[Value]) -> set[Value]:
-        """The values in memory that some values are computed from; few by `_MOST_READ`."""
+        """The values in memory that some values are computed from; few by `Limits.reads`."""
         found: set[Value] = set()
         for value in map(self._plain, values):
             found |= {value} if value in self.plan.memory else self.touched.get(value, {value})
@@ -365,10 +354,14 @@ class _Planner:
         for position in heapq.merge(*lists):
             loop = self.steps[position]
             assert isinstance(loop, FusedLoop)
-            if self.sizes[position] >= _MOST_NODES or len(loop.combining) >= _MOST_COMBINING:
+            if self._is_full(position, loop):
                 self._forget(position, size)
-            elif len(self.reads[position]) < _MOST_READ or read <= self.reads[position]:
+            elif len(self.reads[position]) < self.limits.reads or read <= self.reads[position]:
                 yield position
+
+    def _is_full(self, position: int, loop: FusedLoop) -> bool:
+        many = len(loop.combining) >= self.limits.combining
+        return self.sizes[position] >= self.limits.nodes or many
 
     def _readable_from(self, value: Value, size: int) -> int:
         """The first loop over `size` elements that can read a value."""
@@ -401,9 +394,9 @@ class _Planner:
             return False
         if isinstance(definition, Gather):
             return self._is_read_once(value)
-        if self.cost[value] <= CHEAP:
+        if self.cost[value] <= self.cheap:
             return True
-        return self.depth[value] <= _DEEP and self._is_read_once(value)
+        return self.depth[value] <= self.limits.deep and self._is_read_once(value)
 
     def _is_read_once(self, value: Value) -> bool:
         """Whether each element is read once, by one reader."""
@@ -573,6 +566,6 @@ def _operand_at(value: Value, address: Affine, shape: Shape) -> Strided:
     return Strided(value, address.offset, shape, strides)
 
 
-def fuse(graph: Graph, definitions: dict[Node, Any] | None = None) -> Plan:
-    """Group the nodes of a lowered graph into steps; `definitions` are known beforehand."""
-    return _Planner(graph, dict(definitions or {})).run()
+def fuse(graph: Graph, found: Definitions, merged: dict[Node, Any] | None = None) -> Plan:
+    """Group the nodes of a lowered graph into steps; `merged` are definitions for all sizes."""
+    return _Planner(graph, found, dict(merged or {})).run()

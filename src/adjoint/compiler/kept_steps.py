@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from adjoint.compiler.definitions import Pointwise, RoutineDefinition, define
+from adjoint.compiler.definitions import Definitions, Pointwise, RoutineDefinition
 from adjoint.compiler.lower import Choices
 from adjoint.expressions.trees import FUNCTION
 from adjoint.graph.facts import is_random
@@ -22,16 +22,14 @@ from adjoint.graph.passes.common_subexpressions import call_key
 from adjoint.graph.passes.rewriting import inner_graphs
 from adjoint.ops.operator import Operator
 
-_ROOM = 1 << 24  # bytes of all values kept for one scan
 
-
-def keep_steps(graph: Graph, choices: Choices | None = None, times: float = 1) -> Graph:
+def keep_steps(graph: Graph, choices: Choices, times: float = 1) -> Graph:
     """Let a scan also return the expensive values of its steps, and let its backward read them.
 
     `times` scales the memory limit, when the example's sizes are that many times the sizes that
     have to be fast.
     """
-    choices, room = Choices() if choices is None else choices, _ROOM * times
+    room = choices.target.cache.kept_steps * times
     inner_graphs(graph, lambda inner: keep_steps(inner, choices, times))
     for node in list(graph.nodes):
         if _is_scan(node):
@@ -52,10 +50,10 @@ def _keep(graph: Graph, forward: Node, back: Node, choices: Choices, room: float
         return back
     first, second = (node.graphs["body"].clone() for node in (forward, back))
     known = _sources(forward, first, back, second)
-    _run_again(first, known, second)
+    _run_again(first, known, second, choices.definitions)
     left = room
     chosen: dict[Value, list[Value]] = {}  # forward's value -> backward's
-    for node in _wanted(known, second):
+    for node in _wanted(known, second, choices.definitions):
         here, there = node.output, known[node.output]
         size = length * math.prod(there.shape) * there.dtype.itemsize
         if there in chosen or choices.keeps(node, size <= left):
@@ -103,7 +101,9 @@ def _sources(forward: Node, first: Graph, back: Node, second: Graph) -> dict[Val
     return found | {here: rows[v] for v, here in pairs if v in rows}
 
 
-def _run_again(first: Graph, known: dict[Value, Value], second: Graph) -> None:
+def _run_again(
+    first: Graph, known: dict[Value, Value], second: Graph, definitions: Definitions
+) -> None:
     """Add to `known` the values of the backward's body that the forward computes too, or that it
     could compute if they are expensive.
     """
@@ -116,13 +116,13 @@ def _run_again(first: Graph, known: dict[Value, Value], second: Graph) -> None:
             args = substitute(node.args, known.__getitem__)
             key = call_key(node.op, args)
             twin = made.get(key) if key is not None else None
-            if twin is None and key is not None and _is_dear(node):
+            if twin is None and key is not None and _is_dear(node, definitions):
                 twin = made[key] = first.add(node.op, args, [node.output.type])
             if twin is not None:
                 known[node.output] = twin.output
 
 
-def _wanted(known: dict[Value, Value], second: Graph) -> list[Node]:
+def _wanted(known: dict[Value, Value], second: Graph, definitions: Definitions) -> list[Node]:
     """The expensive known values that the rest of the backward's body needs."""
     asked = [v for v in second.outputs if isinstance(v, Value)]
     for node in second.nodes:
@@ -132,13 +132,13 @@ def _wanted(known: dict[Value, Value], second: Graph) -> list[Node]:
     while asked:
         value = asked.pop()
         if value in known and value.node is not None and value not in seen:
-            seen[value] = _is_dear(value.node)
+            seen[value] = _is_dear(value.node, definitions)
             asked += [] if seen[value] else value.node.inputs()
     return [node for node in second.nodes if any(seen.get(v) for v in node.outputs)]
 
 
-def _is_dear(node: Node) -> bool:
-    definition = define(node)
+def _is_dear(node: Node, definitions: Definitions) -> bool:
+    definition = definitions.of(node)
     if isinstance(definition, Pointwise):
         return definition.cost(1) >= FUNCTION
     return isinstance(definition, RoutineDefinition)

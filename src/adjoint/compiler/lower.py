@@ -15,9 +15,11 @@ import numpy as np
 
 from adjoint import ops
 from adjoint.calls.methods import as_tensor
-from adjoint.compiler.definitions import Definition, Pointwise, define, is_native, keeps_scores
+from adjoint.compiler.definitions import Definitions
 from adjoint.compiler.program_decompositions import LOWERED, of_complex, of_halves
-from adjoint.compiler.small_products import SMALL_PRODUCT, is_small, write_products
+from adjoint.compiler.routines import keeps_scores
+from adjoint.compiler.small_products import is_small, write_products
+from adjoint.compiler.target import Target
 from adjoint.core.collecting import uncollected
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
@@ -27,19 +29,15 @@ from adjoint.graph.passes.products_onto import is_large, is_onto
 from adjoint.graph.passes.prune_loops import prune_loops
 from adjoint.ops import binding
 
-_PLACES = 1 << 12  # elements up to which `as_strided` gathers with constant places
-
 
 class Choices:
     """How each node is lowered, in order; the same for graphs of one function at many sizes."""
 
     def __init__(
-        self,
-        known: tuple[tuple[str, str], ...] = (),
-        small: int = SMALL_PRODUCT,
-        *,
-        alone: bool = False,
+        self, target: Target, known: tuple[tuple[str, str], ...] = (), *, alone: bool = False
     ) -> None:
+        self.target = target
+        self.definitions = Definitions(target)
         self.alone = alone  # whether the program has no eager operators to fall back on
         self.known = known  # (operator, way) for each node of an earlier graph
         self.place = 0  # in `known`, of the next node
@@ -49,32 +47,18 @@ class Choices:
             self.places.setdefault(name, []).append(place)
             self.ways.setdefault(name, set()).add(way)
         self.made: list[tuple[str, str]] = []
-        self.defined: dict[Node, tuple[Any, Definition]] = {}  # with the arguments at that time
-        self.small = small  # multiplications up to which a loop is faster than a routine call
 
     def again(self) -> Choices:
         """The same choices, to be followed for another graph."""
-        return Choices(tuple(self.made), alone=self.alone)
+        return Choices(self.target, tuple(self.made), alone=self.alone)
 
     def of(self, node: Node, is_part: bool) -> str:
         """The way to lower a node, a key of `_WAYS`."""
         return self._chosen(node.name, lambda: _choice(node, is_part, self))
 
-    def define(self, node: Node) -> Definition | None:
-        """Define a node, and remember that of a pointwise one, which depends on it alone."""
-        found = define(node)
-        if isinstance(found, Pointwise):
-            self.defined[node] = node.args, found
-        return found
-
-    def definitions(self) -> dict[Node, Definition]:
-        """The remembered definitions, of the nodes that have not changed since."""
-        kept = [(n, d) for n, (args, d) in self.defined.items() if n.where and n.args is args]
-        return dict(kept)
-
     def loops(self, node: Node) -> bool:
         """Whether a product of matrices is computed by a loop instead of a routine."""
-        choose = lambda: "loop" if is_small(node, self.small) else "call"
+        choose = lambda: "loop" if is_small(node, self.target) else "call"
         return self._chosen(f"{node.name} of matrices", choose) == "loop"
 
     def adds(self, node: Node) -> bool:
@@ -105,14 +89,13 @@ class Choices:
 
 
 @uncollected()
-def lower(graph: Graph, choices: Choices | None = None) -> Graph:
+def lower(graph: Graph, choices: Choices) -> Graph:
     """Prepare a graph for fusion: inline custom functions (derivatives have been taken), decompose,
     and simplify before and after.
     """
     inlined = passes.join_rows(passes.simplified(passes.inline_functions(graph.clone())))
-    choices = choices or Choices()
     lowered = passes.simplified(expand_decompositions(inlined, choices))
-    lowered = write_products(passes.sum_operands_first(lowered), choices.loops)
+    lowered = write_products(passes.sum_operands_first(lowered), choices.definitions, choices.loops)
     return prune_loops(passes.add_products(lowered, choices.adds))
 
 
@@ -120,7 +103,10 @@ def expand_decompositions(graph: Graph, choices: Choices) -> Graph:
     """Replace nodes of `graph` without a native form by their decompositions, repeatedly."""
 
     def smaller(node: Node, is_part: bool) -> Callable[..., Any] | None:
-        return _WAYS[choices.of(node, is_part)](node)
+        way = choices.of(node, is_part)
+        if way == "as places":
+            return _at_places(node, choices.target.costs.places)
+        return _WAYS[way](node)
 
     _forget_blocks(graph)
     return expand(graph, smaller)
@@ -138,7 +124,7 @@ def _choice(node: Node, is_part: bool, choices: Choices) -> str:
     """Which of `_WAYS` a node goes."""
     if is_part and _is_no_change(node):
         return "as zeros"
-    if is_small(node, choices.small):
+    if is_small(node, choices.target):
         return "stays"  # becomes a sum at the end, once everything is simplified
     row = node.op.row
     if row.routine == "mostly":
@@ -155,22 +141,19 @@ def _choice(node: Node, is_part: bool, choices: Choices) -> str:
         return "as places"
     if of_complex(node) is not None:
         return "as real and imaginary parts"
-    lowers = row.routine in LOWERED and all(map(_is_real, (*node.inputs(), *node.outputs)))
-    if lowers and LOWERED[row.routine](node) is not None:
+    values = (*node.inputs(), *node.outputs)
+    real = all(choices.target.has(v) and not v.dtype.is_complex for v in values)
+    if real and row.routine in LOWERED and LOWERED[row.routine](node) is not None:
         return "as smaller routines"
-    if row.decompose and keeps_scores(node):
+    if row.decompose and keeps_scores(node, choices.target):
         return "as decomposition"
-    if row.schema.is_view or choices.define(node) is not None:
+    if row.schema.is_view or choices.definitions.of(node) is not None:
         return "stays"
     if of_halves(node) is not None:
         return "in float32"
     if not row.decompose:
         return "stays"
     return "as decomposition"
-
-
-def _is_real(value: Value) -> bool:
-    return is_native(value) and not value.dtype.is_complex
 
 
 def _of_one(node: Node) -> bool:
@@ -229,10 +212,12 @@ def _single_views(node: Node) -> Callable[..., Any]:
     return cut
 
 
-def _at_places(node: Node) -> Callable[..., Any] | None:
-    """A function that gathers the elements of `as_strided` from a row-major tensor."""
+def _at_places(node: Node, most: int) -> Callable[..., Any] | None:
+    """A function that gathers the elements of `as_strided` from a row-major tensor; None if there
+    are more than `most`.
+    """
     size, strides, offset = node.args[1:4]
-    if math.prod(size) > _PLACES:
+    if math.prod(size) > most:
         return None
     places = np.full(size, offset or 0)
     for count, stride, axis in zip(size, strides, range(len(size)), strict=True):
@@ -248,7 +233,6 @@ _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
     "as zeros": _zeros,
     "as views": _single_views,
     "as conversion": _converted,
-    "as places": _at_places,
     "as real and imaginary parts": of_complex,
     "in float32": of_halves,
     "as smaller routines": lambda node: LOWERED[node.op.row.routine](node),

@@ -23,22 +23,13 @@ from adjoint.compiler.plan import (
     Strided,
     reduced_dims,
 )
+from adjoint.compiler.target import Target
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import surely
 from adjoint.graph.ir import Value
 from adjoint.loops.affine import Affine
 from adjoint.loops.loop_programs import Load
-
-_LOCAL = 1 << 16  # most bytes of the values of one row of a nest
-_LARGE = 1 << 12  # elements from which it pays that two loops share the reading of a value
-_MOST = 250  # statements in one nest: compile time grows faster than the length of a function
-_FUNCTION = 10  # statements that a function call counts for, as its text may be inlined
-# In a long program, nests of small values are kept short: then many of them are alike and share one
-# C function. Their values stay in the cache anyway.
-_LONG = 100  # steps
-_NEAR = 1 << 14  # bytes
-_MOST_NEAR = 40  # statements
 
 
 @structure
@@ -71,8 +62,10 @@ def nested(plan: Plan) -> list[Nest | Step]:
     """The steps of a plan, its loops put into nests.
 
     Small loops that read nothing (tables of constants) come first, where they separate no other
-    loops.
+    loops. In a long program, nests of small values are kept short: then many of them are alike and
+    share one function. Their values stay in the cache anyway.
     """
+    limits = plan.target.limits
     found: list[Nest | Step] = []
     place: dict[int, int] = {-1: -1}  # step of the plan -> its step in `found`
     members = {
@@ -80,8 +73,10 @@ def nested(plan: Plan) -> list[Nest | Step]:
         for position, step in enumerate(plan.steps)
         if isinstance(step, FusedLoop)
     }
-    most_near = _MOST_NEAR if len(plan.steps) > _LONG else _MOST
-    first = [p for p, member in members.items() if _is_table(member)]
+    is_long = len(plan.steps) > limits.steps
+    most_near = limits.small_nest if is_long else limits.statements
+    few = plan.target.cache.shared_reads
+    first = [p for p, member in members.items() if _is_table(member, few)]
     for position in dict.fromkeys([*first, *range(len(plan.steps))]):
         if position not in members:
             place[position] = len(found)
@@ -92,9 +87,10 @@ def nested(plan: Plan) -> list[Nest | Step]:
     return found
 
 
-def _is_table(member: Member) -> bool:
+def _is_table(member: Member, few: int) -> bool:
+    """Whether a loop reads nothing and makes a few elements."""
     size = int(math.prod(member.loop.space))
-    return not member.reads and not member.sequential and size < _LARGE
+    return not member.reads and not member.sequential and size < few
 
 
 def _member(plan: Plan, loop: FusedLoop, position: int) -> Member:
@@ -118,7 +114,7 @@ def _member(plan: Plan, loop: FusedLoop, position: int) -> Member:
     size = math.prod(space)
     flops = size * (body.operations() + len(loop.combining))
     functions = size * body.functions()
-    count = len(body.statements) + (_FUNCTION - 1) * body.functions()
+    count = len(body.statements) + (plan.target.limits.function - 1) * body.functions()
     return Member(
         loop, position, body, reduced, reads, writes, count, sequential, limit, flops, functions
     )
@@ -144,7 +140,7 @@ def _join(
         for number in reversed(range(max(earliest, 0), len(found))):
             nest = found[number]
             if isinstance(nest, Nest):
-                outer = _common(nest, member, most_near)
+                outer = _common(nest, member, plan.target, most_near)
                 if outer:
                     nest.members.append(member)
                     nest.outer = outer
@@ -153,7 +149,7 @@ def _join(
     return len(found) - 1
 
 
-def _common(nest: Nest, member: Member, most_near: int) -> Shape:
+def _common(nest: Nest, member: Member, target: Target, most_near: int) -> Shape:
     """The outer dimensions of a nest once `member` joins it; () if it cannot, or should not, join.
 
     A nest that hands on small values only has at most `most_near` statements.
@@ -163,13 +159,14 @@ def _common(nest: Nest, member: Member, most_near: int) -> Shape:
     written = {v: (m, a) for m in nest.members for v, a in m.writes.items()}
     linked = [v for v in member.reads if v in written]
     shared = any(
-        int(math.prod(v.shape)) >= _LARGE and any(v in m.reads for m in nest.members)
+        int(math.prod(v.shape)) >= target.cache.shared_reads
+        and any(v in m.reads for m in nest.members)
         for v in member.reads
     )
     if not linked and not shared:
         return ()
-    near = linked and all(example_bytes(v) <= _NEAR for v in linked)
-    most = most_near if near else _MOST
+    near = linked and all(example_bytes(v) <= target.cache.near for v in linked)
+    most = most_near if near else target.limits.statements
     if sum(m.statements for m in nest.members) + member.statements > most:
         return ()
     count = 0
@@ -177,7 +174,7 @@ def _common(nest: Nest, member: Member, most_near: int) -> Shape:
         if a != b or count == member.limit:
             break
         count += 1
-    while count and not _in_rows(nest, member, linked, written, count):
+    while count and not _in_rows(nest, member, linked, written, count, target.cache.row):
         count -= 1
     return nest.outer[:count]
 
@@ -188,9 +185,10 @@ def _in_rows(
     linked: Sequence[Value],
     written: dict[Value, tuple[Member, Affine]],
     count: int,
+    most: int,
 ) -> bool:
-    """Whether a loop reads values of a nest in its own row only, and the rows of all values are
-    small.
+    """Whether a loop reads values of a nest in its own row only, and a row of all values has at
+    most `most` bytes.
 
     The first `count` dimensions count the rows.
     """
@@ -212,7 +210,7 @@ def _in_rows(
     values = {v for m in (*nest.members, member) for v in m.writes}
     used = {v for m in (*nest.members, member) for v in m.reads}
     room = sum(map(example_bytes, values & used))
-    return room <= _LOCAL * int(rows)
+    return room <= most * int(rows)
 
 
 def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:

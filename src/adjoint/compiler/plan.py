@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler.definitions import Reshape
-from adjoint.compiler.routines import Routine
+from adjoint.compiler.definitions import Reshape, Routine
+from adjoint.compiler.target import Target
 from adjoint.core.c_types import C_TYPES, LETTERS
 from adjoint.core.records import record, structure
+from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, row_major
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Graph, Node, Value
@@ -92,6 +93,17 @@ class Remake:
     carried: list[tuple[Value, Value]]  # buffers, as in the loop
 
 
+@record
+class Roots:
+    """The values of a program that are in no arena."""
+
+    constants: dict[Value, Any]
+    tables: dict[Value, Node]  # computed once sizes are known
+    made: list[Value]  # results
+    values: list[Value]  # all with arrays: inputs, constants, tables, callbacks' results, results
+    tapes: list[Value]  # on the tapes of loops
+
+
 Step = FusedLoop | RoutineCall | Callback | Nested
 Intervals = tuple[tuple[int, int], ...]  # strides [low, high) of the positions that are reduced
 
@@ -101,7 +113,9 @@ class Plan:
     """The steps of a program in order, and where its values are."""
 
     graph: Graph
+    target: Target
     definitions: dict[Node, Any]  # None: only the eager kernel computes it
+    symbols: int = 0  # symbolic sizes
     steps: list[Step] = field(default_factory=list)
     numbers: dict[Value, Any] = field(default_factory=dict)  # values with one number everywhere
     constants: dict[Value, Any] = field(default_factory=dict)  # tensors known at compile time
@@ -137,6 +151,17 @@ class Plan:
                 found += [v for v in step.node.outputs if UNKNOWN in v.shape]
                 found += [v for plan in step.plans.values() for v in plan.tapes()]
         return found
+
+    @cached_property
+    def roots(self) -> Roots:
+        """The values with arrays of their own, if this is the plan of a whole program."""
+        constants, tables = self.given()
+        given = [*self.graph.inputs, *constants, *tables]
+        returned = [o.value for o in self.outputs if isinstance(o, Strided)]
+        called = [v for s in self.steps if isinstance(s, Callback) for v in s.node.outputs]
+        made = [v for v in dict.fromkeys(returned) if v not in set(given) | set(called)]
+        values = [*dict.fromkeys([*given, *called, *made])]
+        return Roots(constants, tables, made, values, [*dict.fromkeys(self.tapes())])
 
     def is_read(self, value: Value, position: int) -> bool:
         """Whether the step at a position can read a value from memory."""

@@ -9,43 +9,37 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from adjoint.c_kernels.copies import contiguous
-from adjoint.compiler import entry, routine_calls
-from adjoint.compiler.arena import ALIGNMENT, ProgramLayout, arrange, elements, lay_out
-from adjoint.compiler.fuse import fuse
-from adjoint.compiler.kept_steps import keep_steps
-from adjoint.compiler.lower import Choices, lower
+from adjoint.compiler import pipeline, routine_calls
+from adjoint.compiler.arena import ProgramLayout, arrange, elements
+from adjoint.compiler.lower import Choices
+from adjoint.compiler.pipeline import Report, Unplanned
 from adjoint.compiler.plan import Callback, Strided
 from adjoint.compiler.stages import Stages
 from adjoint.compiler.symbolic.polynomials import Opened
-from adjoint.compiler.targets.c import render, tapes
-from adjoint.compiler.targets.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, CScope, SizeTable
+from adjoint.compiler.targets.c import tapes
+from adjoint.compiler.targets.c.scope import ARENA, LIBRARY, SIZES, STATUS
 from adjoint.compiler.targets.c.tapes import CarryTape
+from adjoint.compiler.targets.c.target import CPU
+from adjoint.compiler.targets.c.writing import CText
 from adjoint.core import threads
 from adjoint.core.collecting import uncollected
 from adjoint.core.errors import TableError
 from adjoint.core.promotion import fit_number
 from adjoint.core.shapes import Shape, show
 from adjoint.core.symbolic_sizes import at
-from adjoint.expressions import functions
 from adjoint.graph import interpret
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.ops.operator import Operator
 from adjoint.tensor.tensor import make
-from adjoint.toolchain import build
-
-Report = Callable[[str, float], None]
-SHORT = 1 << 18  # additions of a program for which other Python threads can wait
-POOLED = 1 << 17  # bytes from which an output's memory is reused once nobody holds the output
 
 
 def _free(tapes: list[CarryTape]) -> None:
@@ -65,24 +59,33 @@ class Code:
         """Compile `graph`. For symbolic sizes `opened` is the lowered graph and `symbols` their
         number. `alone` means that a call cannot fall back on eager operators.
         """
-        self.alone = alone
         seconds: dict[str, float] = {}
-        started = time.perf_counter()
 
-        def took(stage: str) -> None:
-            seconds[stage] = time.perf_counter() - started - sum(seconds.values())
-            report(stage, seconds[stage])
+        def took(stage: str, time: float) -> None:
+            seconds[stage] = time
+            report(stage, time)
 
-        source = self._source(graph, took, opened, symbols)
-        self.functions: list[Any] = [
-            s if isinstance(s, Callback) else build.load(source, s) for s in self.segments
-        ]
-        self.entry_function: Any = None
-        if self.has_entry:
-            self.entry_function = build.load(source, "entry")
-            self.entry_function.restype = ctypes.c_int
-        took("compile C")
-        self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
+        choices = Choices(CPU, alone=alone)
+        program, stages = Unplanned(graph, choices), pipeline.STAGES
+        if opened is not None:  # its traces are lowered
+            program = Unplanned(opened.graph, choices, opened.definitions, symbols)
+            stages = stages[stages.index(pipeline.fuse) :]
+        with uncollected():
+            made = pipeline.run(program, stages[:-1], took)
+        built = pipeline.run(made["write"], stages[-1:], took)["build"]
+        written: CText = made["write"]
+        self.layout = written.layout
+        self.plan = self.layout.plan
+        self.graph = self.plan.graph
+        self.table, self.slots, self.tapes = written.table, written.slots, written.tapes
+        self.end, self.segments = written.end, written.segments
+        self.constants, self.tables = self.plan.roots.constants, self.plan.roots.tables
+        self.made = self.plan.roots.made
+        # which result each output is, and results' shapes as returned; None: outputs are put
+        # together from results
+        self.direct, self.shapes = written.direct() or (None, {})
+        self.functions, self.entry_function = built.segments, built.entry
+        self.stages = Stages(graph, self.graph, self.layout, written.source, seconds, self.made)
         self.kept = {v: contiguous(t.array) for v, t in self.constants.items()}
         self.busy = busy = ctypes.c_int(0)  # whether the lock's thread runs a program
         self.lock = threads.lock(lambda: setattr(busy, "value", 0))
@@ -90,69 +93,6 @@ class Code:
         self.programs: weakref.WeakValueDictionary[tuple[int, ...], Program] = (
             weakref.WeakValueDictionary()
         )
-
-    @uncollected()
-    def _source(
-        self, graph: Graph, took: Callable[[str], None], opened: Opened | None, symbols: int
-    ) -> str:
-        """Plan all stages, and write the C text."""
-        choices = Choices(alone=self.alone)
-        lowered = lower(graph, choices) if opened is None else opened.graph
-        self.graph = keep_steps(lowered) if opened is None else lowered
-        took("lower")
-        known = choices.definitions() if opened is None else opened.definitions
-        self.plan = fuse(self.graph, known)
-        took("fuse")
-        self._find_roots()
-        self.layout = lay_out(self.plan, {*self.slots, *self.tapes})
-        took("loops and memory")
-        self.table = SizeTable(symbols)
-        scope = CScope(self.layout, "arena", self.table, self.tapes)
-        scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in self.slots.items()}
-        text, self.segments = render.segments(self.layout, scope)
-        self._see_what_is_direct()
-        self.has_entry = self.direct is not None and entry.fields_are_known()
-        if self.has_entry:
-            opening = self.table.opening()
-            text += entry.text(self.graph.inputs, self.slots, self.end, self.segments, opening)
-        called = functions.called_in(text)
-        source = functions.prelude(called, build.data_offset()) + text if text else ""
-        took("write C")
-        return source
-
-    def _find_roots(self) -> None:
-        """Find the values with arrays of their own: inputs, constants, results, callbacks'."""
-        plan = self.plan
-        self.constants, self.tables = plan.given()
-        given = [*self.graph.inputs, *self.constants, *self.tables]
-        returned = [o.value for o in plan.outputs if isinstance(o, Strided)]
-        called = [v for s in plan.steps if isinstance(s, Callback) for v in s.node.outputs]
-        self.made = [v for v in dict.fromkeys(returned) if v not in set(given) | set(called)]
-        values = dict.fromkeys([*given, *called, *self.made])
-        self.slots = {v: i + FIRST for i, v in enumerate(values)}
-        behind = len(self.slots) + FIRST
-        self.tapes = {v: i + behind for i, v in enumerate(dict.fromkeys(plan.tapes()))}
-
-    @property
-    def end(self) -> int:
-        """The end of arrays and tapes in the block of arguments; the inputs' dtypes follow."""
-        return len(self.slots) + len(self.tapes) + FIRST
-
-    def _see_what_is_direct(self) -> None:
-        """Note which result each output is, if every output is a different whole result."""
-        numbers = {v: i for i, v in enumerate(self.made)}
-        self.direct: list[int] | None = []
-        self.shapes: dict[Value, Shape] = {}  # of results, as returned
-        for operand, output in zip(self.plan.outputs, self.graph.outputs, strict=True):
-            if not isinstance(operand, Strided) or operand.value not in numbers:
-                break
-            if not _is_all(operand):
-                break
-            self.direct.append(numbers[operand.value])
-            self.shapes[operand.value] = output.shape
-        calls = any(isinstance(s, Callback) for s in self.segments)
-        if calls or len(self.shapes) < len(self.plan.outputs):
-            self.direct, self.shapes = None, {}
 
     def program(self, sizes: tuple[int, ...] = ()) -> Program:
         """The program for given sizes."""
@@ -165,8 +105,9 @@ class Code:
     def room(self, size: int) -> Any:
         """An arena of at least `size` bytes. A larger arena replaces that of all programs."""
         if self.arena.size < size or not self.programs:
-            whole = np.empty(size + ALIGNMENT, np.uint8)
-            start = -whole.ctypes.data % ALIGNMENT
+            alignment = CPU.threads.alignment
+            whole = np.empty(size + alignment, np.uint8)
+            start = -whole.ctypes.data % alignment
             before, self.arena = self.arena, whole[start : start + size]
             self.arena[: before.size] = before  # it is in use if a callback asks for a larger one
             for program in self.programs.values():
@@ -174,16 +115,10 @@ class Code:
         return self.arena
 
 
-def _is_all(operand: Strided) -> bool:
-    """Whether an operand is a whole value in row-major order."""
-    same = math.prod(operand.shape) == math.prod(operand.value.shape)
-    return same and not operand.offset and routine_calls.is_whole(operand)
-
-
 class Program:
     """Native code for given sizes, with its memory."""
 
-    pooled_from = POOLED
+    pooled_from = CPU.cache.pooled
 
     def __init__(self, code: Code, sizes: tuple[int, ...]) -> None:
         self.code, self.sizes = code, sizes
@@ -193,7 +128,7 @@ class Program:
         elsewhere = {*code.slots, *code.tapes}
         layout = arrange(code.layout, elsewhere, sizes) if sizes else code.layout
         self.offsets = dict(layout.offsets)
-        self.is_short = _work(layout, sizes) <= SHORT
+        self.is_short = _work(layout, sizes) <= CPU.threads.short
         self.stages = code.stages
         if sizes:
             self.stages = replace(code.stages, counted=code.stages.count(sizes, layout.size))
@@ -246,7 +181,7 @@ class Program:
         which happens when a callback or a signal handler calls it.
         """
         results = [
-            np.empty(shape, dtype) if size < POOLED else self.pooled(number, shape, dtype)
+            np.empty(shape, dtype) if size < self.pooled_from else self.pooled(number, shape, dtype)
             for number, (_, shape, dtype, size) in enumerate(self.results)
         ]
         with self.lock:

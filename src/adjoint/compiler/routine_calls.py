@@ -18,9 +18,9 @@ from adjoint.c_kernels import attention, convolution, loading, pooling, product
 from adjoint.checks import convolution as checks
 from adjoint.checks import pooling as windows
 from adjoint.checks.convolution import Geometry
-from adjoint.compiler.definitions import pooled_dimensions
+from adjoint.compiler.definitions import Routine
 from adjoint.compiler.plan import RoutineCall, Strided
-from adjoint.compiler.routines import Routine
+from adjoint.compiler.routines import pooled_dimensions
 from adjoint.core.c_types import C_TYPES, LETTERS
 from adjoint.core.importing import imported
 from adjoint.core.shapes import Shape, merged, row_major
@@ -106,15 +106,13 @@ def addresses(used: frozenset[str]) -> Any:
 def _address(name: str) -> int | None:
     letter, routine = name[0], name[1:]
     if routine in _OURS:
-        dtype = "float32" if letter == "s" else "float64"
-        found = loading.function(_OURS[routine], routine, dtype)
-        return ctypes.cast(found, ctypes.c_void_p).value
+        return loading.address(_OURS[routine], routine, "float" if letter == "s" else "double")
     if ":" not in name:
         return _of_scipy("cython_lapack" if routine == "potrf" else "cython_blas", name)
     file, *symbol = name.split(":")
     if file == "lapack":
         return _of_scipy("cython_lapack", *symbol)
-    return ctypes.cast(loading.routine(file, *symbol), ctypes.c_void_p).value
+    return loading.address(file, *symbol)
 
 
 def _of_scipy(library: str, name: str) -> int | None:

@@ -1,54 +1,39 @@
-"""Routines from c_kernels for row-major arrays: factors of matrices, sorting, gathers and scatters,
-Fourier transforms.
+"""Which routine computes a node: of BLAS and LAPACK, or a C function of c_kernels.
 
-A row says `routine: sort`; `find` returns the C function for a node of such a row, with the numbers
-to call it with. Each function takes its numbers, operands and results, and returns whether it
-failed. After a failure the program runs eagerly, and a kernel says what is wrong.
+A row says `routine: sort`, and `routine` says whether, and with which numbers, a C function
+computes a node of such a row: this depends on the node and on the target alone. Most functions are
+for row-major arrays: factors of matrices, sorting, gathers and scatters, Fourier transforms. Each
+takes its numbers, operands and results, and returns whether it failed. After a failure the program
+runs eagerly, and a kernel says what is wrong.
 """
 
 from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from adjoint.c_kernels import loading
-from adjoint.core.c_types import KINDS, LETTERS, REAL_KINDS
-from adjoint.core.records import record
-from adjoint.core.shapes import Shape, row_major
+from adjoint.c_kernels import fourier, loading, sorting
+from adjoint.checks import pooling as windows
+from adjoint.compiler.definitions import Routine, RoutineDefinition, is_join
+from adjoint.compiler.target import Target
+from adjoint.core.c_types import KINDS, REAL_KINDS
+from adjoint.core.shapes import Shape, around, row_major
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
-
-
-@record
-class Routine:
-    """A C function of ours, with the numbers to call it with."""
-
-    file: str  # "factors": c_kernels/factors.c
-    name: str  # "lu"
-    kind: str  # its C type: "double"
-    numbers: tuple[int, ...]
-    helpers: tuple[str, ...] = ()  # from LAPACK; addresses follow the operands: ("getrf",)
-    flops: int | None = None  # if known
-
-    @property
-    def symbols(self) -> tuple[str, ...]:
-        """The symbols whose addresses a program needs: "factors:lu:double", "lapack:dgetrf"."""
-        return f"{self.file}:{self.name}:{self.kind}", *(
-            f"lapack:{LETTERS[self.kind]}{name}" for name in self.helpers
-        )
-
+from adjoint.graph.passes.products_onto import is_onto
 
 Finder = Callable[[Node], Routine | None]
 
 
-def find(node: Node) -> Routine | None:
-    """The routine that computes a node; None if no routine does or its code cannot be built."""
-    rule = _FINDERS.get(node.op.row.routine)
-    found = None if rule is None else rule(node)
-    if found is None or loading.routine(found.file, found.name, found.kind) is None:
-        return None
-    return found
+def routine(node: Node, target: Target) -> RoutineDefinition | None:
+    """The routine that computes a node; None if no routine does."""
+    if is_join(node):
+        return RoutineDefinition("join") if len(node.args[0]) > target.limits.pieces else None
+    found = _of_strides(node)
+    rule = _FINDERS.get(node.op.row.routine) if found is None else None
+    ours = None if rule is None else rule(node)
+    return found if ours is None else RoutineDefinition(ours.name, ours)
 
 
 # -- factors of matrices --------------------------------------------------------------------------
@@ -191,28 +176,24 @@ def _ordering(name: str, node: Node, *numbers: int) -> Routine | None:
     return None if kind is None else Routine("ordering", name, kind, numbers)
 
 
-def _around(shape: Shape, dim: int, *more: int) -> tuple[int, int, int]:
-    """The sizes before, along and after some adjacent dimensions."""
-    if not shape:
-        return 1, 1, 1
-    dims = sorted(d % len(shape) for d in (dim, *more))
-    along = math.prod(shape[d] for d in dims)
-    return math.prod(shape[: dims[0]]), along, math.prod(shape[dims[-1] + 1 :])
-
-
 def _bits(number: float) -> int:
     """The bits of a real number as a whole number."""
     return int.from_bytes(struct.pack("<d", number), "little", signed=True)
 
 
+def _sorting(name: str, node: Node, *numbers: int) -> Routine | None:
+    kind = KINDS.get(next(node.inputs()).dtype.np)
+    return None if kind is None else Routine("sorting", name, kind, numbers)
+
+
 def _sort(node: Node) -> Routine | None:
-    sizes = _around(node.args[0].shape, argument(node, "dim"))
-    return _ordering("sort", node, *sizes, _flag(node, "descending"))
+    sizes = around(node.args[0].shape, argument(node, "dim"))
+    return _sorting("sort", node, *sizes, _flag(node, "descending"))
 
 
 def _order_statistic(node: Node, what: int) -> Routine | None:
-    sizes = _around(node.args[0].shape, argument(node, "dim"))
-    return _ordering("choose", node, *sizes, what, 1) if sizes[1] else None
+    sizes = around(node.args[0].shape, argument(node, "dim"))
+    return _sorting("choose", node, *sizes, what, 1) if sizes[1] else None
 
 
 def _median_over(node: Node) -> Routine | None:
@@ -221,8 +202,26 @@ def _median_over(node: Node) -> Routine | None:
     chosen = sorted({d % rank for d in dims}) if dims and rank else list(range(rank))
     if 0 in shape or chosen != list(range(chosen[0], chosen[-1] + 1)) if chosen else 0 in shape:
         return None
-    sizes = _around(shape, *chosen) if chosen else (1, 1, 1)
-    return _ordering("choose", node, *sizes, _flag(node, "ignore_nan"), 0)
+    sizes = around(shape, *chosen) if chosen else (1, 1, 1)
+    what = sorting.MEDIAN_OF_NUMBERS if _flag(node, "ignore_nan") else sorting.MEDIAN
+    return _sorting("choose", node, *sizes, what, 0)
+
+
+def _top(node: Node) -> Routine | None:
+    x, k = node.args[:2]
+    sizes = around(x.shape, argument(node, "dim"))
+    if 0 in (*sizes, k):
+        return None
+    return _sorting("top", node, *sizes, k, _flag(node, "largest"))
+
+
+def _quantiles(node: Node, ignore_nan: int) -> Routine | None:
+    x, q = node.args[:2]
+    dim, how = argument(node, "dim"), sorting.BETWEEN.get(argument(node, "interpolation"))
+    sizes = (1, math.prod(x.shape), 1) if dim is None else around(x.shape, dim)
+    if 0 in sizes or how is None or q.dtype is not x.dtype or x.dtype.np not in REAL_KINDS:
+        return None
+    return _sorting("quantiles", node, *sizes, math.prod(q.shape), how, ignore_nan)
 
 
 def _search(node: Node) -> Routine | None:
@@ -257,14 +256,14 @@ def _within(node: Node) -> Routine | None:
 
 
 def _extrema(node: Node, least: int) -> Routine | None:
-    return _ordering("extrema", node, *_around(node.args[0].shape, argument(node, "dim")), least)
+    return _ordering("extrema", node, *around(node.args[0].shape, argument(node, "dim")), least)
 
 
 def _recurrence(node: Node) -> Routine | None:
     a, b = node.args[:2]
     if a.shape != b.shape or a.dtype is not b.dtype or a.dtype.name == "bool":
         return None
-    sizes = _around(b.shape, argument(node, "dim"))
+    sizes = around(b.shape, argument(node, "dim"))
     return _ordering("recurrence", node, *sizes, _flag(node, "reverse"))
 
 
@@ -272,7 +271,7 @@ def _logarithms(node: Node) -> Routine | None:
     x = node.args[0]
     if x.dtype is not node.output.dtype:
         return None
-    return _ordering("logarithms", node, *_around(x.shape, argument(node, "dim")))
+    return _ordering("logarithms", node, *around(x.shape, argument(node, "dim")))
 
 
 def _divide(node: Node) -> Routine | None:
@@ -306,7 +305,7 @@ def _segments(node: Node) -> Routine | None:
     start = argument(node, "initial")
     by_offsets, checked = int(lengths is None), int(not argument(node, "unsafe"))
     last = int(start is not None), _bits(float(start or 0))
-    sizes = *_around(data.shape, axis), count, how, by_offsets, checked, *last
+    sizes = *around(data.shape, axis), count, how, by_offsets, checked, *last
     return _ordering("segments", node, *sizes)
 
 
@@ -399,7 +398,7 @@ def _windows(node: Node) -> Routine | None:
     grad, sizes, dim, size, step = node.args
     if not sizes or 0 in sizes or grad.dtype.name == "bool":
         return None
-    outer, n, inner = _around(tuple(sizes), dim)
+    outer, n, inner = around(tuple(sizes), dim)
     count = grad.shape[dim % len(sizes)]
     return _places("windows", node, outer, count, inner, size, step, n)
 
@@ -449,7 +448,7 @@ def _fourier(node: Node) -> Routine | None:
     scale = _scale(node, x.shape)
     if kind is None or scale is None:
         return None
-    sizes = math.prod(x.shape), backward, *scale, *_lines(x.shape, dims)
+    sizes = math.prod(x.shape), backward, *scale, *fourier.lines(x.shape, dims)
     return Routine("fourier", "complex", kind, sizes)
 
 
@@ -460,11 +459,6 @@ def _scale(node: Node, shape: Shape) -> tuple[int, int] | None:
     return (how, count) if dims and count and how in (0, 1, 2) else None
 
 
-def _lines(shape: Shape, dims: Sequence[int]) -> list[int]:
-    """The number of dimensions, then the sizes around each of them."""
-    return [len(dims), *(size for d in dims for size in _around(shape, d))]
-
-
 def _fourier_forward(node: Node) -> Routine | None:
     x, dims = node.args[0], argument(node, "dim")
     kind, scale = REAL_KINDS.get(x.dtype.np), _scale(node, x.shape)
@@ -472,7 +466,7 @@ def _fourier_forward(node: Node) -> Routine | None:
         return None
     last = dims[-1] % len(x.shape)
     result = node.output.shape
-    sizes = *_around(x.shape, last), result[last], *scale, *_lines(result, dims[:-1])
+    sizes = *around(x.shape, last), result[last], *scale, *fourier.lines(result, dims[:-1])
     return Routine("fourier", "forward", kind, sizes)
 
 
@@ -484,8 +478,12 @@ def _fourier_backward(node: Node) -> Routine | None:
     last = dims[-1] % len(x.shape)
     if x.shape[last] != node.output.shape[last] // 2 + 1:
         return None
-    around = _around(node.output.shape, last)
-    sizes = *around, math.prod(x.shape), *scale, *_lines(x.shape, dims[:-1])
+    sizes = (
+        *around(node.output.shape, last),
+        math.prod(x.shape),
+        *scale,
+        *fourier.lines(x.shape, dims[:-1]),
+    )
     return Routine("fourier", "backward", kind, sizes)
 
 
@@ -525,9 +523,13 @@ _FINDERS: dict[str, Finder] = {
     "inverses": _inverses,
     "gauge_of_pairs": _gauge_of_pairs,
     "sort": _sort,
-    "median": lambda node: _order_statistic(node, 0),
-    "nanmedian": lambda node: _order_statistic(node, 1),
-    "mode": lambda node: _order_statistic(node, 2),
+    "median": lambda node: _order_statistic(node, sorting.MEDIAN),
+    "nanmedian": lambda node: _order_statistic(node, sorting.MEDIAN_OF_NUMBERS),
+    "mode": lambda node: _order_statistic(node, sorting.MODE),
+    "kth": lambda node: _order_statistic(node, node.args[1] - 1),
+    "top": _top,
+    "quantiles": lambda node: _quantiles(node, 0),
+    "quantiles_of_numbers": lambda node: _quantiles(node, 1),
     "median_over": _median_over,
     "search": _search,
     "count": _count,
@@ -556,4 +558,98 @@ _FINDERS: dict[str, Finder] = {
     "bits": _same_bits,
     "layer": lambda node: _layer(node, "layer"),
     "layer_back": lambda node: _layer(node, "layer_back"),
+}
+
+
+# -- operands of any strides -----------------------------------------------------------------------
+
+
+def _of_strides(node: Node) -> RoutineDefinition | None:
+    """The routine of a node that takes operands of any strides; None if there is none."""
+    floats = ("float32", "float64")
+    if (
+        node.outputs[0].dtype.name not in floats
+        or 0 in node.outputs[0].shape
+        or any(0 in v.shape for v in node.inputs())
+    ):
+        return None
+    product = node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1
+    if product or is_onto(node):
+        return RoutineDefinition("product")
+    rule = _STRIDED.get(node.op.row.routine)
+    return None if rule is None else rule(node)
+
+
+def _trsm(node: Node) -> RoutineDefinition | None:
+    a, b = node.args[:2]
+    even = b.shape == node.output.shape and a.shape[:-2] == b.shape[:-2]
+    return RoutineDefinition("trsm") if even else None
+
+
+def _potrf(node: Node) -> RoutineDefinition | None:
+    return RoutineDefinition("potrf", telling=_cholesky(node))
+
+
+def _convolution(node: Node) -> RoutineDefinition | None:
+    return _map_of_images(node, "spread" if argument(node, "transposed") else "convolve")
+
+
+def _map_of_images(node: Node, name: str) -> RoutineDefinition | None:
+    """A map of a convolution: spread, convolve, correlate."""
+    is_of_one = len({v.dtype.name for v in node.inputs()}) == 1
+    fits = is_of_one and len(node.output.shape) - 2 <= loading.MOST
+    return RoutineDefinition(name) if fits else None
+
+
+def _pooling(node: Node, name: str) -> RoutineDefinition | None:
+    """Max pooling, or its backward through indices.
+
+    Small windows are decomposed into slices, which fuse with their neighbours.
+    """
+    dims = pooled_dimensions(node)
+    kernel = windows.each(node.op.name, "kernel_size", argument(node, "kernel_size"), dims)
+    if name == "maxima" and math.prod(kernel) <= windows.FEW:
+        return None
+    return RoutineDefinition(name) if dims <= loading.MOST else None
+
+
+def _attention(node: Node, name: str) -> RoutineDefinition | None:
+    """Attention in blocks."""
+    query, key, value, bias, coins = (
+        argument(node, n) for n in ("query", "key", "value", "bias", "coins")
+    )
+    batch = query.shape[:-2]
+    even = key.shape[:-2] == batch == value.shape[:-2] and len(batch) <= loading.MOST
+    kind = query.dtype.name
+    fits = bias is None or bias.dtype.name in (kind, "bool")
+    if coins is not None or not even or not fits:
+        return None
+    if name == "attend_backward" and argument(node, "output_mask")[3]:
+        return None
+    return RoutineDefinition(name)
+
+
+def keeps_scores(node: Node, target: Target) -> bool:
+    """Whether a node is an attention with scores few enough to keep for the backward."""
+    if not node.op.row.routine.startswith("attention"):
+        return False
+    query, key = argument(node, "query"), argument(node, "key")
+    return query.shape[-2] * key.shape[-2] < target.costs.scores
+
+
+def pooled_dimensions(node: Node) -> int:
+    """The dimensions of an operator's windows, read from its schema: 2 for int[2] kernel_size."""
+    arguments = {a.name: a for a in node.op.schema.arguments}
+    return arguments["kernel_size"].type.length or 0
+
+
+_STRIDED = {
+    "triangular": _trsm,
+    "cholesky": _potrf,
+    "convolution": _convolution,
+    "correlation": lambda node: _map_of_images(node, "correlate"),
+    "maxima": lambda node: _pooling(node, "maxima"),
+    "back": lambda node: _pooling(node, "back"),
+    "attention": lambda node: _attention(node, "attend"),
+    "attention_backward": lambda node: _attention(node, "attend_backward"),
 }

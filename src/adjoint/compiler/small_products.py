@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adjoint.compiler.definitions import Look, define, is_native
+from adjoint.compiler.definitions import Definitions, Look
+from adjoint.compiler.target import Products, Target
 from adjoint.core.dtypes import HALVES
 from adjoint.core.shapes import row_major
 from adjoint.graph.facts import is_call, keeps_order
@@ -19,48 +20,44 @@ from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.loops.affine import flat, identity
 
-SMALL_PRODUCT = 1 << 10  # multiplications up to which a loop is faster than a call
-_TINY_PRODUCT = 128  # the same bound for each product of a batch
-_TINY = 48  # multiplications for one row or one column of a result
-_FEW = 64  # results of a batch of products with long sums
 
-
-def multiplications(node: Node) -> float:
+def multiplications(node: Node, target: Target) -> float:
     """The multiplications of a matrix product; infinite for nodes that a loop cannot compute."""
     if isinstance(node.op, (Constant, Region)) or not node.op.row.is_product:
         return math.inf
     a, b = node.args[:2]
-    if not (a.dtype.is_floating_point and is_native(a)) or a.dtype in HALVES:
+    if not (a.dtype.is_floating_point and target.has(a)) or a.dtype in HALVES:
         return math.inf
     return math.prod(node.output.shape) * a.shape[-1] if a.shape and b.shape else math.inf
 
 
-def is_small(node: Node, most: int = SMALL_PRODUCT) -> bool:
-    """Whether a node is a product that a loop computes faster than a routine: one with at most
-    `most` multiplications, or one of any number of tiny matrices.
+def is_small(node: Node, target: Target) -> bool:
+    """Whether a node is a product that a loop computes faster than a routine: one with few
+    multiplications, or one of any number of tiny matrices.
     """
-    count = multiplications(node)
-    return count <= most or (most > 0 and not math.isinf(count) and _is_tiny(node))
+    count, most = multiplications(node, target), target.products.small
+    tiny = most > 0 and not math.isinf(count) and _is_tiny(node, target.products)
+    return count <= most or tiny
 
 
-def _is_tiny(node: Node) -> bool:
+def _is_tiny(node: Node, products: Products) -> bool:
     a, b = node.args[:2]
     rows = a.shape[-2] if len(a.shape) > 1 else 1
     columns = b.shape[-1] if len(b.shape) > 1 else 1
     inner = a.shape[-1]
-    if inner * min(rows, columns) <= _TINY or inner * rows * columns <= _TINY_PRODUCT:
+    if inner * min(rows, columns) <= products.thin or inner * rows * columns <= products.tiny:
         return True
     count = math.prod(node.output.shape)
-    return count <= _FEW and count >= 2 * rows * columns  # a batch of long sums
+    return count <= products.results and count >= 2 * rows * columns  # a batch of long sums
 
 
-def write_products(graph: Graph, wanted: Callable[[Node], bool]) -> Graph:
+def write_products(graph: Graph, definitions: Definitions, wanted: Callable[[Node], bool]) -> Graph:
     """a @ b -> a sum of elementwise products, for the products that `wanted` accepts."""
-    inner_graphs(graph, lambda inner: write_products(inner, wanted))
-    writer = _ProductWriter(graph)
+    inner_graphs(graph, lambda inner: write_products(inner, definitions, wanted))
+    writer = _ProductWriter(graph, definitions)
 
     def written(_: Rewriter, node: Node) -> Value | None:
-        loops = not math.isinf(multiplications(node)) and wanted(node)
+        loops = not math.isinf(multiplications(node, definitions.target)) and wanted(node)
         return writer.product(*node.args[:2]) if loops else None
 
     return writer.run(written)
@@ -69,8 +66,9 @@ def write_products(graph: Graph, wanted: Callable[[Node], bool]) -> Graph:
 class _ProductWriter(Rewriter):
     """A rewriter that reuses equal views and knows the strides of values."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, definitions: Definitions) -> None:
         super().__init__(graph)
+        self.definitions = definitions
         self.views: dict[Any, Value] = {}
         self.strides: dict[Value, list[int]] = {}
 
@@ -146,17 +144,17 @@ class _ProductWriter(Rewriter):
     def outermost_first(self, value: Value, dims: Sequence[int]) -> list[int]:
         """The names `dims` of a value's dimensions, largest stride first, without stride 0."""
         if value not in self.strides:
-            self.strides[value] = _strides(value)
+            self.strides[value] = _strides(value, self.definitions)
         found = [(step, d) for step, d in zip(self.strides[value], dims, strict=True) if step]
         return [d for _, d in sorted(found, reverse=True)]
 
 
-def _strides(value: Value) -> list[int]:
+def _strides(value: Value, definitions: Definitions) -> list[int]:
     """The absolute strides of a value's dimensions in the memory that it is a view of."""
     bounds = [(0, size) for size in value.shape]
     index, source = identity(len(bounds)), value
     while source.node is not None:
-        look = define(source.node)
+        look = definitions.of(source.node)
         inside = look.into(index, bounds) if isinstance(look, Look) else None
         if inside is None:
             break

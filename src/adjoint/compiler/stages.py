@@ -61,7 +61,7 @@ class Stages:
     graph: Graph  # as traced
     lowered: Graph  # decomposed and simplified
     layout: ProgramLayout  # fused, with places in memory
-    source: str  # in C
+    source: str  # of the target
     seconds: dict[str, float] = field(default_factory=dict)  # of each stage
     results: list[Value] = field(default_factory=list)  # results in arrays of their own
     counted: Cost | None = None  # for given symbolic sizes
@@ -80,12 +80,16 @@ class Stages:
         if self.counted is not None:
             return self.counted
         total = _cost(self.layout)
-        return total + Cost(0, 0, 0, 0, self.layout.size + sum(map(nbytes, self.results)))
+        return total + Cost(0, 0, 0, 0, self.layout.size + self._result_bytes())
+
+    def _result_bytes(self, sizes: tuple[int, ...] = ()) -> int:
+        alignment = self.layout.plan.target.threads.alignment
+        return sum(nbytes(v, alignment, sizes) for v in self.results)
 
     def count(self, sizes: tuple[int, ...], arena: int) -> Cost:
         """The work of one call for given sizes; `arena` is the size of its arena in bytes."""
         found = _cost(self.layout)
-        memory = arena + sum(nbytes(v, sizes) for v in self.results)
+        memory = arena + self._result_bytes(sizes)
         flops, functions = at((found.flops, found.functions), sizes)
         read, written = at((found.bytes_read, found.bytes_written), sizes)
         return Cost(int(flops), int(functions), read, written, memory)
@@ -104,7 +108,7 @@ class Stages:
 
     def _memory(self) -> Iterator[str]:
         size = self.layout.size
-        results = sum(map(nbytes, self.results))
+        results = self._result_bytes()
         yield f"memory: {size:,} bytes in one arena, {results:,} of results"
         for value, offset in sorted(self.layout.offsets.items(), key=lambda pair: pair[1]):
             yield f"  {value.name}: {value.type} at {offset}"

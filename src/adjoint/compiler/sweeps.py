@@ -32,21 +32,13 @@ from adjoint.compiler.plan import (
     Step,
     Strided,
 )
+from adjoint.compiler.target import Sweeping
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import divided, is_open
 from adjoint.graph.ir import Value
 from adjoint.loops.affine import Affine, RowShape
 from adjoint.loops.loop_programs import LoopProgram
-
-_LIGHT = 128  # largest inner size of a product whose result should stay in the cache
-WORTH = 1 << 20  # bytes passed between steps from which memory bounds the time
-_CACHED = 3 << 18  # bytes of a block that fit the cache
-ROWS = 16, 256  # least and most rows of a block
-SUMMED = 64  # least rows of a block that products sum over
-SHORT = 3  # 1/SHORT of the elements passed between steps must be reduced within a row
-_GATHERED = 16  # elements of a row that a loop may gather from memory
-_MOST_SUMS = 1 << 17  # elements of a product over all rows, of which every thread has its own sum
 
 
 @structure
@@ -55,6 +47,7 @@ class Sweep:
 
     rows: Any
     steps: list[Nest | RoutineCall]
+    limits: Sweeping
     programs: dict[int, LoopProgram] = field(default_factory=dict)  # of its nests
     local: dict[Value, RowShape] = field(default_factory=dict)  # values stored for one block only
     sums: list[Value] = field(default_factory=list)  # products that sum over all rows
@@ -63,8 +56,9 @@ class Sweep:
     def block(self) -> int:
         """The number of rows of a block."""
         row = sum(rows.elements * v.dtype.itemsize for v, rows in self.local.items())
-        low, high = ROWS
-        return max(SUMMED if self.sums else low, min(high, _CACHED // max(row, 1) // low * low))
+        low, high = self.limits.rows
+        fitting = min(high, self.limits.block // max(row, 1) // low * low)
+        return max(self.limits.summed if self.sums else low, fitting)
 
     def operand(self, operand: Strided, dim: int) -> Strided:
         """The operand of a product during a block, relative to where row 0 would be; `dim` is its
@@ -132,7 +126,7 @@ def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, LoopProgr
     found: list[tuple[Nest | Step | Sweep, LoopProgram | None]] = []
     while steps:
         (step, program), *rest = steps
-        rows = _rows_to_sweep(step, program)
+        rows = _rows_to_sweep(step, program, plan.target.sweeping)
         drawn = None if rows is None else _Drawing(plan, rows).draw(steps)
         if drawn is None:
             found.append((step, program))
@@ -143,7 +137,7 @@ def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, LoopProgr
     return found
 
 
-def _rows_to_sweep(step: Nest | Step, program: LoopProgram | None) -> Any:
+def _rows_to_sweep(step: Nest | Step, program: LoopProgram | None, limits: Sweeping) -> Any:
     """The rows of a sweep that would begin with this step; None if it cannot begin one."""
     if isinstance(step, Nest) and program is not None:
         rows = step.outer[0] if step.outer else 1
@@ -151,13 +145,13 @@ def _rows_to_sweep(step: Nest | Step, program: LoopProgram | None) -> Any:
         size = sum(int(math.prod(v.shape)) * v.dtype.itemsize for v in made)
     elif _is_product(step):
         a, _, out = routine_calls.matrices(step)
-        if not _is_light(a.shape[-1]):
+        if not _is_light(a.shape[-1], limits):
             return None
         rows, value = out[-2], step.node.output
         size = int(math.prod(out)) * value.dtype.itemsize
     else:
         return None
-    return rows if size * 4 >= WORTH else None
+    return rows if size * 4 >= limits.worth else None
 
 
 def _is_product(step: Nest | Step) -> TypeGuard[RoutineCall]:
@@ -165,16 +159,16 @@ def _is_product(step: Nest | Step) -> TypeGuard[RoutineCall]:
     return isinstance(step, RoutineCall) and step.routine == "product" and len(step.operands) == 2
 
 
-def _is_light(inner: Any) -> bool:
-    return not is_open(inner) and int(inner) <= _LIGHT
+def _is_light(inner: Any, limits: Sweeping) -> bool:
+    return not is_open(inner) and int(inner) <= limits.inner
 
 
 class _Drawing:
     """A sweep in the making: a first step, and the steps after it that can join."""
 
     def __init__(self, plan: Plan, rows: Any) -> None:
-        self.plan, self.rows = plan, rows
-        self.sweep = Sweep(rows, [])
+        self.plan, self.rows, self.limits = plan, rows, plan.target.sweeping
+        self.sweep = Sweep(rows, [], self.limits)
         self.made: dict[Value, RowShape] = {}  # computed row by row
         self.totals: set[Value] = set()
         self.later: set[Value] = set()  # made by steps that run after the sweep
@@ -218,7 +212,9 @@ class _Drawing:
                     made[value] = self._rows_of(value, address.coefficient(depth - 1))
         known = self.made | made
         inside = known.keys() | {*nest.local}
-        if any(_reads_across(member, depth, inside) for member in nest.members):
+        if any(
+            _reads_across(member, depth, inside, self.limits.gathered) for member in nest.members
+        ):
             return False
         for member in nest.members:
             places = [(v, a) for v, found in member.reads.items() for a in found]
@@ -241,14 +237,16 @@ class _Drawing:
         (*batch, rows, columns), inner = list(out), a.shape[-1]
         if len(batch) > MOST:
             return False
-        if rows == self.rows and _is_light(inner) and b.value not in self.made:
+        if rows == self.rows and _is_light(inner, self.limits) and b.value not in self.made:
             if not self._by_row(a, -2):
                 return False
             self.made[call.node.output] = RowShape(math.prod(batch), rows, columns)
         elif inner == self.rows and not is_open(out):
             if not self._by_row(a, -1) or not self._by_row(b, -2):
                 return False
-            if int(math.prod(out)) > _MOST_SUMS or int(min(rows, columns)) > _LIGHT:
+            if int(math.prod(out)) > self.limits.sums:
+                return False
+            if int(min(rows, columns)) > self.limits.inner:
                 return False
             self.totals.add(call.node.output)
             self.sweep.sums.append(call.node.output)
@@ -275,10 +273,10 @@ class _Drawing:
         if any(is_open(rows.elements) for rows in self.made.values()):
             return False
         size = sum(int(self.rows) * r.elements * v.dtype.itemsize for v, r in local.items())
-        if size < WORTH or int(self.rows) < 4 * self.sweep.block:
+        if size < self.limits.worth or int(self.rows) < 4 * self.sweep.block:
             return False
         reduced = sum(_reduced_inside(step) for step in steps if isinstance(step, Nest))
-        return reduced * SHORT >= sum(rows.elements for rows in local.values())
+        return reduced * self.limits.reduced >= sum(rows.elements for rows in local.values())
 
     def _transposes(self) -> bool:
         """Make loop programs that run over transposed blocks; return whether all nests have one."""
@@ -309,9 +307,9 @@ def _reduced_inside(nest: Nest) -> int:
     return sum(int(math.prod(m.loop.space[depth:])) for m in inside)
 
 
-def _reads_across(member: Member, depth: int, known: Container[Value]) -> bool:
-    """Whether a loop reads many elements of each row from row-major arrays, where vectors along the
-    rows would gather them one by one.
+def _reads_across(member: Member, depth: int, known: Container[Value], few: int) -> bool:
+    """Whether a loop reads more than a few elements of each row from row-major arrays, where
+    vectors along the rows would gather them one by one.
     """
     space = member.loop.space
     read = 0
@@ -320,7 +318,7 @@ def _reads_across(member: Member, depth: int, known: Container[Value]) -> bool:
             if place.coefficient(depth - 1) not in (0, 1):
                 dims = (d for d in range(depth, len(space)) if place.coefficient(d))
                 read += int(math.prod(space[d] for d in dims))
-    return read > max(_GATHERED, int(math.prod(space[depth:])) // 4)
+    return read > max(few, int(math.prod(space[depth:])) // 4)
 
 
 def _stays(address: Affine, member: Member, depth: int, rows: RowShape) -> bool:

@@ -59,6 +59,15 @@ class Spec:
         return math.prod(self.shape)
 
 
+def around(shape: Shape, dim: int, *more: int) -> tuple[int, int, int]:
+    """The sizes before, along and after some adjacent dimensions."""
+    if not shape:
+        return 1, 1, 1
+    dims = sorted(d % len(shape) for d in (dim, *more))
+    along = math.prod(shape[d] for d in dims)
+    return math.prod(shape[: dims[0]]), along, math.prod(shape[dims[-1] + 1 :])
+
+
 def row_major(shape: Sequence[int]) -> Shape:
     """Return the strides, in elements, of an array whose rows lie one after another.
 

@@ -28,6 +28,10 @@ class State:
     hooks_refused: str = ""  # why saved-tensor hooks may not be used now
     passes: tuple[Any, ...] = ()  # the backward passes under way, innermost last
     at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in homes/limits.py
+    scale: Any = None  # an array, the factors of iδ where at_kinks is NEAR; None stands for ones
+    # the operator that runs, its arguments on the topmost level that differentiates, and the state
+    # there, if it has a kink: homes/rates.py
+    asked: Any = None
     # order of derivative from which a trace also computes near branch points; 0 means never,
     # because the program gives up a call that meets one
     roots_from: int = 1

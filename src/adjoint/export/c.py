@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.compiler.arena import ALIGNMENT, nbytes
+from adjoint.compiler.arena import nbytes
 from adjoint.compiler.definitions import RoutineDefinition, define
 from adjoint.compiler.plan import Strided
 from adjoint.compiler.program import Code
 from adjoint.compiler.targets.c import plain
 from adjoint.compiler.targets.c.scope import ARENA, FIRST, LIBRARY, STATUS
+from adjoint.compiler.targets.c.target import CPU
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import changed
@@ -30,6 +31,7 @@ from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace
 from adjoint.ops import binding
 
+_ALIGNMENT = CPU.threads.alignment
 _HEAD = """#include <math.h>
 #include <stddef.h>
 #define INF_double HUGE_VAL
@@ -73,7 +75,7 @@ def c(
 
 def _without_routine(node: Node, is_part: bool) -> Callable[..., Any] | None:
     """The decomposition of an operator that would be computed by a routine of our own."""
-    found = define(node) if node.op.row.decompose else None
+    found = define(node, CPU) if node.op.row.decompose else None
     is_ours = isinstance(found, RoutineDefinition) and found.ours is not None
     return binding.decomposition(node.op.row) if is_ours else None
 
@@ -90,7 +92,7 @@ class _SourceWriter:
             raise GraphError("export.c: an output is a Python number; leave it out")
         self.constants = [(f"constant{i}", v) for i, v in enumerate(program.kept)]
         self.work: dict[Value, int] = {}  # results that no output can hold: where they are
-        self.size = -(-program.layout.size // ALIGNMENT) * ALIGNMENT
+        self.size = -(-program.layout.size // _ALIGNMENT) * _ALIGNMENT
         self.given = self._given()
         self.used = sorted(program.plan.routines())
 
@@ -105,7 +107,7 @@ class _SourceWriter:
         for value in self.program.made:
             if value not in found:
                 self.work[value] = self.size
-                self.size += nbytes(value)
+                self.size += nbytes(value, _ALIGNMENT)
         return found
 
     def texts(self) -> tuple[str, str]:
@@ -135,7 +137,7 @@ class _SourceWriter:
                 " * Returns 0; 1 if an index was out of range or a matrix had no factor. */",
             ]
         )
-        size = f"#define {self.name.upper()}_WORK {max(self.size, ALIGNMENT)}"
+        size = f"#define {self.name.upper()}_WORK {max(self.size, _ALIGNMENT)}"
         return f"#ifndef {guard}\n#define {guard}\n{comment}\n{size}\n{signature};\n#endif\n"
 
     def _constant(self, constant: tuple[str, Value]) -> str:

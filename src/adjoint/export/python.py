@@ -7,6 +7,7 @@ of a kernel that stands alone. Any other operator is refused by name.
 
 from __future__ import annotations
 
+import ast
 import base64
 import inspect
 import keyword
@@ -188,9 +189,10 @@ class _File:
             raise ExportError(
                 f"export.python: {op.full_name}{where} cannot be written with NumPy alone: {error}"
             ) from error
-        for name, source in HELPERS.items():
-            if f"{name}(" in text:
-                self.helpers.setdefault(name, source)
+        parts = ast.walk(ast.parse(text))
+        used = {part.id for part in parts if isinstance(part, ast.Name)}
+        for name in [name for name in HELPERS if name in used]:
+            self.helpers.setdefault(name, HELPERS[name])
         return text
 
     def computed(self, node: Node) -> str | None:

@@ -1310,11 +1310,6 @@ def declared(called: Iterable[str]) -> list[str]:
     return lines
 
 
-def called_in(text: str) -> list[str]:
-    """The functions that a C text calls, and our tables that it reads."""
-    return [*_OURS.findall(text), *_CALL.findall(text)]
-
-
 def prelude(called: Iterable[str], data_offset: int) -> str:
     """The declarations at the start of a source: no header, and only functions that are called.
 

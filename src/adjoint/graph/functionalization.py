@@ -21,12 +21,13 @@ from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
 from adjoint.graph.strides import seen, view_of
 from adjoint.homes import derive
+from adjoint.homes.levels import swap_view, twin
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.tape import fitting
 from adjoint.tensor import views
 from adjoint.tensor.nodes import count_write
-from adjoint.tensor.tensor import is_plain, make
+from adjoint.tensor.tensor import Tensor, is_plain, make
 
 Prepare = Callable[[Operator, list[Any]], tuple[Operator, list[Any]]]
 
@@ -75,7 +76,7 @@ def _indices(indices: list[Any]) -> list[Any]:
 def write(level: Any, op: Operator, function: Callable[..., Any], values: list[Any]) -> Any:
     """Carry out `op`, which writes to its first argument in place."""
     if op.row.archetype.name == "inplace_view":
-        return level.swap_view(op, values)
+        return swap_view(op, values, twin(values[0]))
     target = values[0]
     count = op.positional
     keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
@@ -147,7 +148,8 @@ def _undo(what: str, step: views.Step, source: Any, new: Any) -> Any:
         new.numel() == source.numel() and new.dtype is source.dtype
     ):
         return _by_formula(op, rest, source, new)
-    if new.dtype is not source.dtype:
+    takes_geometry = any(isinstance(a, Tensor) for a in rest)  # slice_inverse of a part
+    if takes_geometry or new.dtype is not source.dtype:
         raise InplaceError(f"{what}: a graph cannot write through {op.name}; clone() it first")
     return _by_position(what, (step,), source, new)
 

@@ -24,6 +24,7 @@ from adjoint.core.records import record
 from adjoint.core.remembering import remembered
 from adjoint.core.state import current
 from adjoint.homes import limits
+from adjoint.homes.levels import swap_view
 from adjoint.homes.limits import EXACT, at_kinks
 from adjoint.kinks.fans import FAN
 from adjoint.ops import binding
@@ -241,6 +242,10 @@ class Fans(Home):
     ) -> Any:
         """Compute out of place; the tensor then stands for the result."""
         target: Any = values[0]
+        if op.row.archetype.name == "inplace_view":
+            outer = new_tensor(self, target.value, target.edge)
+            outer.companion = target.companion
+            return swap_view(op, values, outer)
         if not target.value.flags.writeable:
             raise InplaceError(
                 f"{op.schema.name}: the tensor comes from eigenvalues or singular values that are "
@@ -255,7 +260,8 @@ class Fans(Home):
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         result = functional(before, *values[1:count], **keywords).to(target.dtype)
         np.copyto(target.value, np.broadcast_to(result.value, target.value.shape))
-        target.home, target.companion, target.edge = result.home, result.companion, result.edge
+        target.home, target.edge = result.home, result.edge
+        target.companion = result.companion if is_of_fans(result) else None  # eq_ has no derivative
         count_write(target, op.name)
         return target
 

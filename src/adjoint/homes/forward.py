@@ -19,11 +19,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from adjoint.core.errors import NotDifferentiable
-from adjoint.core.state import state
+from adjoint.core.state import State, state
 from adjoint.homes import derive, fans, limits, tangents
 from adjoint.homes.levels import Level
 from adjoint.ops import binding, runtime
-from adjoint.ops.branches import from_above
+from adjoint.ops.branches import from_above, run_asked
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import views
@@ -154,13 +154,16 @@ class JvpLevel(Forward, Level):
         values = from_above(op, values)
         before = self.go_below()
         try:
-            return self._push(op, row, values)
+            return self._push(op, row, values, before)
         finally:
             state.set(before)
 
-    def _push(self, op: Operator, row: Row, values: list[Any]) -> Any:
+    def _push(self, op: Operator, row: Row, values: list[Any], before: State) -> Any:
         primals = [self.below(v) for v in values]
-        results = runtime.again(op, primals)
+        if "kink" in row.texts:
+            results = run_asked(op, primals, values, before)
+        else:
+            results = runtime.again(op, primals)
         if row.archetype.result == "bool" or not isinstance(results, (Tensor, tuple, list)):
             return results
         pushed = self.pushed(row, values, primals, results)
@@ -182,12 +185,18 @@ class JvpLevel(Forward, Level):
     def write(self, op: Operator, target: Any, result: Any) -> None:
         """Write the value below, and the tangent here."""
         with self.outside():
+            tangents.before_write(target.companion)
             target.value.copy_(self.below(result))
             self.write_tangent(target, self.tangent(result))
         count_write(target, op.name)
 
     def direction(self, tensor: Tensor) -> Any:
         return super().direction(tensor) if tensor.companion is None else tensor.companion
+
+    def rate(self, tensor: Any, direction: Any) -> Any:
+        own, below = direction.along_tangent(tensor.companion, self), direction.rate(tensor.value)
+        found = own if below is None else below if own is None else own + below
+        return None if found is None else self.lift(found)
 
 
 # weak references to the dual tensors of the level that is open in this context
@@ -263,6 +272,10 @@ class DualTensors(Forward):
 
     def direction(self, tensor: Tensor) -> Any:
         return tensor.companion
+
+    def rate(self, tensor: Tensor, direction: Any) -> Any:
+        found = direction.along_tangent(tensor.companion, self)
+        return direction.rate(self.primal(tensor)) if found is None else found
 
     def text(self, tensor: Tensor) -> str:
         return f"{super().text(tensor)[:-1]}, tangent={tensor.companion!r})"

@@ -20,7 +20,7 @@ from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.layouts import Layout
 from adjoint.core.state import ON, State, changed, current, state
 from adjoint.ops import binding, fans, kinks, runtime
-from adjoint.ops.branches import from_above
+from adjoint.ops.branches import from_above, run_asked
 from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import overlaps, views
@@ -126,27 +126,6 @@ class Level(Home):
         if source is not None:
             views.attach_level(op, source, outs, tuple(rest))
 
-    def swap_view(self, op: Operator, values: list[Any]) -> Any:
-        """squeeze_, t_, …: the tensor becomes a view of a new tensor for its former value, which is
-        the base of its views.
-
-        The view operator itself runs (squeeze, t), so a graph never holds an operator that changes
-        its argument.
-        """
-        target = values[0]
-        outer = _twin(target)
-        count = op.positional
-        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
-
-        def take(tensor: Any) -> Any:
-            viewed = packet(op.name.removesuffix("_"))(tensor, *values[1:count], **keywords)
-            target.companion = viewed.companion
-            return viewed
-
-        views.become_view(target, outer, take)
-        count_write(target, op.name)
-        return target
-
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any], /
     ) -> Any:
@@ -156,7 +135,7 @@ class Level(Home):
             return self.write_below(op, values)
         self.check_belongs(op, target)
         if op.row.archetype.name == "inplace_view":
-            return self.swap_view(op, values)
+            return swap_view(op, values, twin(values[0]))
         if not overlaps.overwrites(op.row) and overlaps.is_view_of_windows(target):
             overlaps.refuse(op.name)
         with self.outside():  # so that no tape below has saved the memory that is written to
@@ -192,7 +171,7 @@ class Level(Home):
         if not self.was_made_inside(tensor if view is None else view.base):
             return False
         base = views.history_base(tensor)
-        below = _twin(base)
+        below = twin(base)
         below.counter = own_counter(base)
         views.hand_over(base, below)
         _become(base, self.enclosed(below))
@@ -271,6 +250,14 @@ class Level(Home):
 
     def direction(self, tensor: Tensor) -> Any:
         return direction_of(tensor.value)
+
+    def rate(self, tensor: Tensor, direction: Any) -> Any:
+        found = direction.rate(tensor.value)
+        return None if found is None else self.lift(found)
+
+    def aligned(self, tensor: Any, like: Any) -> tuple[Any, Any]:
+        """Two tensors one level below, where the first broadcasts to the other."""
+        return self.below(tensor), self.below(like)
 
     def is_limit(self, tensor: Tensor) -> bool:
         return kinks.is_limit(tensor.value)
@@ -363,7 +350,28 @@ def on_level(value: Any) -> bool:
     return isinstance(value, Tensor) and isinstance(value.home, Level)
 
 
-def _twin(tensor: Any) -> Any:
+def swap_view(op: Operator, values: list[Any], outer: Any) -> Any:
+    """squeeze_, t_, …: the tensor becomes a view of `outer`, a new tensor for its former value,
+    which is the base of its views.
+
+    The view operator itself runs (squeeze, t), so a graph never holds an operator that changes
+    its argument.
+    """
+    target = values[0]
+    count = op.positional
+    keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
+
+    def take(tensor: Any) -> Any:
+        viewed = packet(op.name.removesuffix("_"))(tensor, *values[1:count], **keywords)
+        target.companion = viewed.companion
+        return viewed
+
+    views.become_view(target, outer, take)
+    count_write(target, op.name)
+    return target
+
+
+def twin(tensor: Any) -> Any:
     """The same tensor as another object, without its views."""
     if not on_level(tensor):
         return make(tensor.value, edge=tensor.edge)
@@ -408,7 +416,10 @@ class GradLevel(Level):
         primals, lifted, watched = self._separated(values)
         before = self.go_below()
         try:
-            results = runtime.again(op, primals)
+            if "kink" in row.texts:
+                results = run_asked(op, primals, values, before)
+            else:
+                results = runtime.again(op, primals)
         finally:
             state.set(before)
         several = isinstance(results, (tuple, list))
@@ -462,6 +473,10 @@ class GradLevel(Level):
         count_write(target, op.name)
         if current().recording and on_level(result) and result.edge is not None:
             views.rebase(target, result.edge)
+
+    def rate(self, tensor: Any, direction: Any) -> Any:
+        found = direction.along_tape(tensor)
+        return super().rate(tensor, direction) if found is None else found
 
     # -- a node's home ---------------------------------------------------------------------------
 

@@ -44,9 +44,10 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.state import current
+from adjoint.core.state import changed, current
+from adjoint.homes import rates
 from adjoint.homes.infinitesimals import EXACT, LIMIT, NEAR, at_kinks, result_near
-from adjoint.homes.levels import Level, wrap
+from adjoint.homes.levels import Level, swap_view, twin, wrap
 from adjoint.kinks.infinitesimal import infinitesimal, kinks, meets_zero, nearby
 from adjoint.ops import binding
 from adjoint.ops.branches import at_kink, from_above
@@ -64,7 +65,7 @@ def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
     """The result `out` of an operator, 0 somewhere at its kink, together with the near result."""
     if "above" in op.row.texts:
         return _above_root(op, list(values), out)
-    near = _near(op, list(values), Operator.call)
+    near = _near(op, list(values), Operator.call, out)
     if type(near.edge) is Node and type(out.edge) is Node:
         near.edge.place = out.edge.place
         near.edge.more().near = LIMITS
@@ -81,7 +82,7 @@ def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
         return out
     if "above" in op.row.texts:
         return _above_root(op, values, out)
-    return _limit(out, [_near(op, values, run)])
+    return _limit(out, [_near(op, values, run, out)])
 
 
 def _above_root(op: Operator, values: list[Any], out: Any) -> Any:
@@ -90,11 +91,12 @@ def _above_root(op: Operator, values: list[Any], out: Any) -> Any:
     return op.call(values) if any(map(_is_of_limits, values)) else out
 
 
-def _near(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
+def _near(op: Operator, values: list[Any], run: Callable[..., Any], out: Any) -> Any:
     """The result of an operator infinitely near its kink."""
+    scale = rates.scale(op, values, out)
     if op.name == "_above":
-        return _little_above(_one_sided(values[0]))
-    with at_kinks(NEAR):
+        return _little_above(_one_sided(values[0]), scale)
+    with changed(at_kinks=NEAR, scale=scale):
         return run(op, values)
 
 
@@ -238,10 +240,11 @@ class LimitInterpreter(_Pairs):
         """Write to the value, which then has the derivative of the written value only."""
         base = _settled(views.base_of(values[0]))
         for living in views.living_views(base):
-            if _is_of_limits(living):
+            if is_limit(living):
                 other = views.replay(living.extra.view.path, base)
-                living.edge = other.edge
-                _take_home(living, other)
+                _settled(living).edge = other.edge
+                if type(living) is type(other) is Tensor:  # classes keep their home
+                    _take_home(living, other)
         return op.call([_settled(v) for v in values])
 
     def detach(self, tensor: Tensor) -> Tensor:
@@ -295,7 +298,7 @@ class NearLevel(_Pairs, Level):
     ) -> Any:
         """Write to both tensors; to a tensor without a near tensor, only the value."""
         if op.row.archetype.name == "inplace_view":
-            return self.swap_view(op, values)
+            return swap_view(op, values, twin(values[0]))
         count, target = op.positional, values[0]
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         result = functional(*values[:count], **keywords) if is_near(target) else None
@@ -373,9 +376,13 @@ def _near_in_graph(level: Any, out: Any, near: Any) -> Any:
 # ---- operators with a branch point at 0: x stands for one infinitely little above 0 --------------
 
 
-def _little_above(tensor: Any) -> Any:
-    """The tensor as complex numbers, with (iδ)² in place of 0; negative numbers stay."""
+def _little_above(tensor: Any, scale: Any = None) -> Any:
+    """The tensor as complex numbers, with (iδ)² in place of 0, or that times a scale; negative
+    numbers stay.
+    """
     small = (tensor == 0).to(dtypes.complex128) * -(infinitesimal(tensor.dtype.np) ** 2)
+    if scale is not None:
+        small = small * make(scale)
     return tensor + small.masked_fill(tensor < 0, math.nan)
 
 
@@ -429,7 +436,8 @@ def after_kernel(row: Row) -> list[str]:
     condition = _condition(row)
     if not condition or "above" in row.texts:
         return []
-    return [f"if _state().at_kinks == {NEAR} and ({condition}):", "    _r = _nearby(_r)"]
+    test = f"if _state().at_kinks == {NEAR} and ({condition}):"
+    return [test, "    _r = _nearby(_r, _state().scale)"]
 
 
 def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
@@ -480,6 +488,9 @@ def _settled(value: Any) -> Any:
     """Turn a tensor from a kink into an ordinary one, and return it."""
     if _is_of_limits(value):
         _take_home(value, _as_real(value.companion[0], value))
+    elif isinstance(value, Tensor) and is_limit(value):  # of a user's class: subclasses.py
+        value.edge = _settled(value.companion).edge
+        del value.companion
     return value
 
 

@@ -17,11 +17,13 @@ import numpy as np
 from adjoint.core.remembering import remembered
 from adjoint.core.state import OFF, changed
 from adjoint.homes import derive
+from adjoint.homes.levels import on_level, twin
+from adjoint.ops.operator import packet
 from adjoint.table.rows import Row
 from adjoint.tape import structural_zeros
 from adjoint.tape.structural_zeros import Derived, Live
-from adjoint.tensor.nodes import DROPS, KEEPS, MOVES, SELECTS
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.nodes import DROPS, KEEPS, MOVES, SELECTS, Counter, own_counter
+from adjoint.tensor.tensor import Tensor, is_plain
 
 
 class Note:
@@ -36,24 +38,63 @@ class Note:
 
 
 class PushedOnes(Live):
-    """The result of a row's forward formulas for tangents of ones; a list for several results."""
+    """The result of a row's forward formulas for tangents of ones; a list for several results.
 
-    __slots__ = ("results", "row", "scope", "tangents")
+    Computed when it is asked for, from the arguments and results as they were: in a trace these are
+    values, which stay; otherwise a write to their memory leaves no other answer than that all
+    elements may be live, unless it was asked for before (`before_write`).
+    """
+
+    __slots__ = ("counts", "results", "row", "scope", "tangents")
 
     def __init__(
         self, row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: Any
     ) -> None:
         super().__init__(*[live_of(t) for t in _flat(tangents.values())])
-        self.row, self.scope, self.tangents, self.results = row, scope, tangents, results
+        self.row, self.tangents = row, tangents
+        self.counts: list[tuple[Counter, int]] = []  # of memory, when this was made
+        self.scope = {name: self._kept(v) for name, v in scope.items()}
+        self.results = [self._kept(r) for r in results]
+
+    def _kept(self, value: Any) -> Any:
+        """A tensor as it is now: one that an operator changes in place is another object."""
+        if type(value) is list:
+            return [self._kept(v) for v in value]
+        if not isinstance(value, Tensor) or not (is_plain(value) or on_level(value)):
+            return value
+        made = twin(value)
+        made.value = self._kept(value.value)
+        if isinstance(value.value, np.ndarray):
+            counter = own_counter(value)
+            self.counts.append((counter, counter.count))
+        return made
 
     def compute(self, by_shape: bool, *known: Any) -> Any:
         if by_shape:
             return structural_zeros.UNKNOWN
+        if any(counter.count != count for counter, count in self.counts):
+            found = [_all_live(r) for r in self.results]
+            return found if len(found) > 1 else found[0]
         given = iter(known)
         ones = {name: _ones(t, given) for name, t in self.tangents.items()}
         with changed(recording=OFF):
             found = derive.forward_all(self.row, self.scope, ones, self.results)
         return found if len(found) > 1 else found[0]
+
+
+def _all_live(result: Any) -> Any:
+    if type(result) is list:
+        return [_all_live(r) for r in result]
+    return packet("ones_like")(result.detach()) if isinstance(result, Tensor) else None
+
+
+def before_write(tangent: Any) -> None:
+    """Compute which elements of a tangent are live, before its tensor is written to: the answer may
+    need the values.
+    """
+    live = live_of(tangent)
+    if live is not None:
+        live.get()
 
 
 def _flat(tangents: Any) -> list[Any]:

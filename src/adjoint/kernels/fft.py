@@ -1,4 +1,4 @@
-"""Kernels of Fourier transforms, on SciPy's, which keep float32 and complex64.
+"""Kernels of Fourier transforms: native code (c_kernels/fourier.c), or SciPy's for small arrays.
 
 `normalization` is 0 (none), 1 (divide by √n) or 2 (divide by n), for either direction.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import fourier
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.lazy import Lazy
@@ -43,6 +44,9 @@ def c2c(self: Array, dim: Sequence[int], normalization: int, forward: bool) -> A
     axes = _check("_fft_c2c", self, dim, normalization, "FD")
     if not axes or not self.size:
         return self.copy()
+    found = fourier.complex_to_complex(self, axes, normalization, forward=forward)
+    if found is not None:
+        return found
     if forward:
         return np.asarray(fft.fftn(self, axes=axes, norm=FORWARD[normalization]))
     return np.asarray(fft.ifftn(self, axes=axes, norm=BACKWARD[normalization]))
@@ -58,6 +62,9 @@ def r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> 
         shape[axes[-1]] = shape[axes[-1]] // 2 + 1
     if not self.size:
         return np.empty(shape, np.result_type(self.dtype, np.complex64))
+    found = fourier.real_to_complex(self, axes, normalization, tuple(shape))
+    if found is not None:
+        return found
     transform = fft.rfftn if onesided else fft.fftn
     return np.asarray(transform(self, axes=axes, norm=FORWARD[normalization]))
 
@@ -70,11 +77,14 @@ def c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int)
             f"_fft_c2r(last_dim_size={last_dim_size}): dimension {dim[-1] if axes else dim} must "
             f"have size {last_dim_size // 2 + 1}, got a tensor of shape {self.shape}."
         )
-    sizes = [self.shape[a] for a in axes[:-1]] + [last_dim_size]
+    shape = list(self.shape)
+    shape[axes[-1]] = last_dim_size
     if not self.size:
-        shape = list(self.shape)
-        shape[axes[-1]] = last_dim_size
         return np.empty(shape, self.real.dtype)
+    found = fourier.complex_to_real(self, axes, normalization, tuple(shape))
+    if found is not None:
+        return found
+    sizes = [shape[a] for a in axes]
     return np.asarray(fft.irfftn(self, s=sizes, axes=axes, norm=BACKWARD[normalization]))
 
 

@@ -30,13 +30,14 @@ def infinitesimal(dtype: np.dtype[Any]) -> float:
     return 2.0**-200 if dtype.char in "dD" else 2.0**-100
 
 
-def nearby(values: Array) -> Array:
-    """The numbers as complex ones, with iδ in place of 0.
+def nearby(values: Array, scale: Array | None = None) -> Array:
+    """The numbers as complex ones, with iδ in place of 0, or iδ times a scale.
 
     >>> nearby(np.array([0.0, 2.0])) == [2**-200 * 1j, 2]
     array([ True,  True])
     """
-    return np.where(values == 0, np.complex128(1j * infinitesimal(values.dtype)), values)
+    small: Any = np.complex128(1j * infinitesimal(values.dtype))
+    return np.where(values == 0, small if scale is None else small * scale, values)
 
 
 def meets_zero(values: Array) -> bool:

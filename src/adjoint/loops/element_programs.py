@@ -15,10 +15,11 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import NAMES, DType
 from adjoint.core.symbolic_sizes import symbol
 from adjoint.expressions import functions
-from adjoint.expressions.trees import Call, Convert, Expression, Variable, number
+from adjoint.expressions.trees import Binary, Call, Convert, Expression, Operand, Variable, number
 from adjoint.loops.affine import Affine, variable
 from adjoint.loops.element_loops import Element
 from adjoint.loops.loop_programs import (
+    CELL,
     FIRST,
     LAST,
     ROW,
@@ -84,14 +85,15 @@ def _finding(element: Element, condition: Expression, constant: Sequence[str]) -
     """The program that finds out whether a condition holds for an element of a row."""
     numbers, fixed, moving, variables = _loads(element, constant)
     total = Total(None, "any", "rare", dtypes.int32, number(0, dtypes.int32))
-    take = Take("any", Cell("rare"), condition.substitute(variables))
+    holds = Binary("!=", condition.substitute(variables), number(0, condition.dtype))
+    take = Take("any", Cell("rare"), holds)
     found = Place(Given(FOUND, dtypes.int32), Affine())
     return LoopProgram("_".join(("find", *constant)), 0, [
         *numbers,
         *fixed,
         Room(dtypes.int32, "rare", start=total.start),
         ForLoop(ROW, (FIRST,), (LAST,), [*moving, take], vector=True, totals=(total,)),
-        Store(found, Variable("rare", dtypes.int32)),
+        Store(found, Operand(CELL, dtypes.int32), source=Cell("rare")),
     ])  # fmt: skip
 
 
@@ -120,7 +122,8 @@ def _number(
     wide = _WIDEST[element.kind]
     given, made = Variable(f"g_{name}", wide), Variable(f"n_{name}", element.computed)
     variables[name] = made
-    read = Load(given, Place(Given(NUMBERS, wide), Affine(place)))
+    numbers = Given(NUMBERS, wide, (len(element.numbers),))
+    read = Load(given, Place(numbers, Affine(place)))
     return [read, Let(made, Convert(given, element.computed) if made.dtype is not wide else given)]
 
 

@@ -13,7 +13,7 @@ from adjoint.core.c_types import C_TYPES, COMPUTED
 from adjoint.core.dtypes import HALVES, NAMES
 from adjoint.expressions import functions
 from adjoint.expressions.c_numbers import conversion
-from adjoint.expressions.trees import Expression, Operand
+from adjoint.expressions.trees import Operand
 from adjoint.loops.element_loops import NUMBER_TYPES, Element
 from adjoint.loops.element_programs import (
     FOUND,
@@ -29,7 +29,7 @@ from adjoint.loops.element_programs import (
     packing,
     unpacking,
 )
-from adjoint.loops.loop_programs import Given, LoopProgram, trees
+from adjoint.loops.loop_programs import Given, LoopProgram
 from adjoint.loops.printer import printed
 from adjoint.toolchain import build
 
@@ -127,13 +127,8 @@ def _declarations(element: Element) -> list[str]:
 
 def _called(element: Element) -> set[str]:
     """The functions that the programs call."""
-    return set[str]().union(*(tree.calls for tree in _trees(element)))
-
-
-def _trees(element: Element) -> list[Expression]:
-    """All trees of the programs that compute."""
     programs = [computing(element), *(choosing(element) if has_rare(element) else ())]
-    return [tree for p in programs for s in p.statements() for tree in trees(s)]
+    return set[str]().union(*(program.calls for program in programs))
 
 
 def _stored(element: Element) -> list[str]:

@@ -21,7 +21,6 @@ from adjoint.core.dtypes import DType
 from adjoint.core.records import record, structure
 from adjoint.core.remembering import cached_property
 from adjoint.core.symbolic_sizes import is_open, surely, with_known
-from adjoint.expressions.functions import VECTORIZED
 from adjoint.expressions.trees import (
     Binary,
     Expression,
@@ -39,6 +38,7 @@ ABOVE, LEFT = -4, -5  # the first row and column of a tile
 PIECE = -6  # the start of a piece of a long sum
 VECTOR = -7  # the start of a vector, moved back where it would pass the end of a short loop
 FIRST, LAST = "first", "last"  # ends of the range of rows for which the function is called
+LANES = "lanes"  # the end of the rows of a block
 
 
 CELL = "cell"  # the operand that stands for the accumulator that a statement reads
@@ -292,6 +292,12 @@ class LoopProgram:
         known = {v: all(type(n) is int and n >= 0 for n in found[v]) for v in found}
         return {v: min(found[v]) if known[v] else 0 for v in found}
 
+    @property
+    def calls(self) -> frozenset[str]:
+        """The functions that it calls."""
+        found = {name for s in self.statements() for tree in trees(s) for name in tree.calls}
+        return frozenset(found)
+
     def rooms(self) -> list[Room]:
         """Arrays of symbolic size, in scratch memory that the caller gives each thread."""
         return [s for s in self.statements() if isinstance(s, Room) and is_open(s.count)]
@@ -325,11 +331,6 @@ def used(statement: Any) -> list[Variable]:
     return [variable for tree in trees(statement) for variable in tree.variables]
 
 
-def calls(tree: Expression) -> bool:
-    """Whether a tree calls a function that is fast only when vectorised."""
-    return not VECTORIZED.isdisjoint(tree.calls)
-
-
 def trees(statement: Any) -> list[Expression]:
     """The trees in a statement of an iteration."""
     found: list[Expression] = []
@@ -342,6 +343,11 @@ def trees(statement: Any) -> list[Expression]:
     if isinstance(statement, (Load, Store)):
         found += [index for index, _ in statement.place.chosen]
     return found
+
+
+def calls_any(statement: Any, functions: frozenset[str]) -> bool:
+    """Whether a statement computes a variable by one of some functions."""
+    return isinstance(statement, Let) and not functions.isdisjoint(statement.tree.calls)
 
 
 def without_dead(statements: Sequence[Statement]) -> list[Statement]:

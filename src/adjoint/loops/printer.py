@@ -12,6 +12,7 @@ from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import DType
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.expressions import c_text
+from adjoint.expressions.functions import VECTORIZED
 from adjoint.expressions.trees import Binary, Choose, Expression, Variable
 from adjoint.loops.affine import Affine, variable
 from adjoint.loops.joining import clause, taken
@@ -42,7 +43,7 @@ from adjoint.loops.loop_programs import (
     StatementBlock,
     Store,
     Take,
-    calls,
+    calls_any,
     may_repeat,
     position,
 )
@@ -295,9 +296,7 @@ def _is_permuted_by_gcc(stride: int) -> bool:
 
 def _may_run_along_columns(loop: ForLoop) -> bool:
     """Whether a loop along rows only moves numbers, so that gcc may vectorise along columns."""
-    if any(
-        isinstance(s, (ForLoop, Take)) or (isinstance(s, Let) and calls(s.tree)) for s in loop.body
-    ):
+    if any(isinstance(s, (ForLoop, Take)) or calls_any(s, VECTORIZED) for s in loop.body):
         return False
     places = [s.place for s in loop.body if isinstance(s, (Load, Store))]
     return not any(isinstance(p.value, Local) and len(p.address.terms) > 1 for p in places)
@@ -314,7 +313,7 @@ def _has_lanes(loop: ForLoop) -> bool:
     at once, and gcc arranges that itself. Nor are loops without function calls that run once or
     gather: there the remainder is quickly done element by element.
     """
-    if not any(isinstance(s, Let) and calls(s.tree) for s in loop.body):
+    if not any(calls_any(s, VECTORIZED) for s in loop.body):
         places = [s.place.address for s in loop.body if isinstance(s, (Load, Store))]
         steps = (abs(int(p.coefficient(loop.variable))) for p in places)
         if FIRST in loop.low or (not loop.totals and any(step > 1 for step in steps)):

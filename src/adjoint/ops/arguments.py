@@ -223,12 +223,24 @@ def _with_tensors_for_numbers(
             if dtype.category == INTEGER and _checks_numbers(op.row):
                 check_integer(_python_number(args[i]), dtype)
             if op.row.has_wide_numbers and dtype in HALVES and any(map(_has_dims, given)):
+                _keep_half(values, promoted, op.schema.names, dtype)
                 dtype = float32
         else:
             tensors = [v for v, t in zip(given, takes, strict=True) if t and _is_array(v)]
             dtype = _dtype_of_number(args[i], tensors, alone)
         values[i] = _tensor_of_number(args[i], dtype)
     return values
+
+
+def _keep_half(values: list[Any], promoted: set[str], names: Sequence[str], half: DType) -> None:
+    """Let an operand with dimensions decide that the result is a half, in `values`.
+
+    Next to a number in float32, 0-d halves would not. A bool or an integer is converted, which has
+    no derivative.
+    """
+    places = [i for i, n in enumerate(names) if n in promoted and _has_dims(values[i])]
+    if places and all(values[i].dtype.category < FLOAT for i in places):
+        values[places[0]] = values[places[0]].to(half)
 
 
 @remembered

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.remembering import remembered
-from adjoint.ops import binding
+from adjoint.core.state import State, changed, current
+from adjoint.ops import binding, runtime
 from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, packet
 from adjoint.table import formula as language
@@ -27,6 +28,17 @@ def from_above(op: Operator, values: list[Any]) -> list[Any]:
     if not given.is_floating_point() or is_limit(given):  # it already is near a kink
         return values
     return [*values[:place], packet("_above")(given), *values[place + 1 :]]
+
+
+def run_asked(op: Operator, below: list[Any], values: list[Any], before: State) -> Any:
+    """Run an operator that may meet a kink on `below`, the arguments one level below `values`. It
+    may ask how fast they change: `before` is the state on their level.
+    """
+    asked = current().asked
+    if asked is not None and asked[0].row is op.row:
+        return runtime.again(op, below)
+    with changed(asked=(op, values, before)):
+        return runtime.again(op, below)
 
 
 def at_kink(op: Operator, values: list[Any]) -> bool:

@@ -187,8 +187,14 @@ def _ones(like: Any, kind: tuple[Any, Any], known: Any) -> Any:
 
 
 def ones_where(like: Any, known: Any) -> Any:
-    """A tensor like `like`: ones where it is live, zeros elsewhere."""
-    ones = packet("ones_like")(like) if known is None else (as_tensor(known) != 0).to(like.dtype)
+    """A tensor like `like`: ones where it is live, zeros elsewhere.
+
+    `known` may be what is known of an operand that was broadcast to this shape.
+    """
+    if known is None:
+        ones = packet("ones_like")(like)
+    else:
+        ones = (as_tensor(known) != 0).to(like.dtype).expand(like.shape)
     return ones * (1 + 1j) if like.is_complex() else ones
 
 

@@ -108,6 +108,12 @@ class Home:
         """The tangent of a tensor, here or on a level below; None if it has none."""
         return None
 
+    def rate(self, tensor: Tensor, direction: Any) -> Any:
+        """The derivative of a tensor along a direction of the inputs; None if nobody knows it. See
+        homes/rates.py.
+        """
+        return None
+
     def is_limit(self, tensor: Tensor) -> bool:
         """Whether a tensor came from a kink: Note [Kinks] in limits.py."""
         return False

@@ -149,7 +149,7 @@ def as_strided(
     """Return a view of the memory behind `self` with this geometry, counted in elements.
 
     Through a view it may reach elements of the base that `self` does not have; taken from the base
-    itself, their gradient is not lost.
+    itself, neither their gradient nor their tangent is lost.
 
     >>> import adjoint as ad
     >>> ad.arange(5.0).as_strided((3, 2), (1, 2))
@@ -159,7 +159,11 @@ def as_strided(
     """
     view = None if self.extra is None else self.extra.view
     has_history = self.edge is not None and type(self.edge) is not Leaf
-    if has_history and view is not None and type(view.base) is type(self):
+    if (
+        (has_history or self.home is not None)
+        and view is not None
+        and type(view.base) is type(self)
+    ):
         if storage_offset is None:
             storage_offset = self.storage_offset()
         self = view.base

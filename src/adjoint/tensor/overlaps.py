@@ -41,7 +41,15 @@ def _as_traced(view: View) -> Any:
     shape, dtype = view.base.shape, view.base.dtype.np
     if is_open(tuple(shape)):
         return imagined((), dtype)
-    return replay(view.path, make(imagined(shape, dtype))).value
+    path = [(op, tuple([_geometry(a) for a in rest]), number) for op, rest, number in view.path]
+    return replay(tuple(path), make(imagined(shape, dtype))).value
+
+
+def _geometry(argument: Any) -> Any:
+    """A tensor that a view takes its shape from (slice_inverse), without memory and transforms."""
+    if not isinstance(argument, Tensor):
+        return argument
+    return make(imagined(tuple(argument.shape), argument.dtype.np))
 
 
 def refuse(what: str) -> None:

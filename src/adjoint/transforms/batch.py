@@ -24,13 +24,14 @@ from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
 from adjoint.core.state import state
 from adjoint.homes.levels import Level, wrap
+from adjoint.homes.rates import generic
 from adjoint.ops import binding
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import views
 from adjoint.tensor.nodes import count_write
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import Tensor, make
 
 LOOPED: Counter[str] = Counter()  # how often each operator ran as a loop
 
@@ -233,6 +234,19 @@ class BatchLevel(Level):
 
     def is_idle(self, value: Any) -> bool:
         return not self.is_batched(value)
+
+    def rate(self, tensor: Any, direction: Any) -> Any:
+        found = direction.rate(tensor.value)
+        return None if found is None else self.lift(found, tensor.companion)
+
+    def aligned(self, tensor: Any, like: Any) -> tuple[Any, Any]:
+        found, batched = self.front(tensor), self.is_batched(like)
+        if self.is_batched(tensor) and not batched:  # one direction for all tangents of a Jacobian
+            weights = generic((self.size, *[1] * (found.ndim - 1)), 0)
+            found = (found * make(weights)).sum(0)
+        elif batched and not self.is_batched(tensor):
+            found = found.unsqueeze(0)
+        return found, self.front(like)
 
     def check_belongs(self, op: Operator, target: Any) -> None:
         if not self.owns(target) and not self.takes_in(target):

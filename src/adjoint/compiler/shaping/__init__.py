@@ -1,7 +1,8 @@
 """Make loop programs of nests: axes and rows, vectors, cuts, tiles, accumulators.
 
 A nest becomes bands, one for each of its loops: axes around the statements of one iteration. Each
-function of `PASSES` changes the draft of one loop program; the last ones work on its loops.
+function of the target's `passes` changes the draft of one loop program; the last ones work on its
+loops.
 
 Threads share the rows. Vectors run along the innermost axis of each band, or, if these axes are
 short, along a block of rows (`block`): then values that stay in the nest are kept for one block,
@@ -13,19 +14,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Plan
-from adjoint.compiler.shaping.bands import make_bands
-from adjoint.compiler.shaping.building import build_loops, divisor
-from adjoint.compiler.shaping.bytes import widen_bytes
+from adjoint.compiler.shaping.building import divisor
 from adjoint.compiler.shaping.draft import Draft, NotTransposable, TransposedBlocks
-from adjoint.compiler.shaping.row_axes import SHORT, choose_rows, keep_rows, share_rows, short_of
-from adjoint.compiler.shaping.split_calls import split_off_calls
-from adjoint.compiler.shaping.totals import narrow_totals
-from adjoint.compiler.shaping.trimming import cut_loops, pad_short, tile
+from adjoint.compiler.shaping.row_axes import short_of
+from adjoint.compiler.target import Target
 from adjoint.core.records import record
 from adjoint.core.symbolic_sizes import (
     assuming,
@@ -41,10 +38,7 @@ from adjoint.toolchain import cache
 
 Most = Mapping[int, int]  # symbol -> the most its size may be
 _NONE: Most = MappingProxyType({})
-MOST_PARTIAL = 1 << 15  # most accumulators of one thread that outlast rows
 SHORT_EXAMPLE, LONG_EXAMPLE = 4, 256  # sizes for which versions are written
-_LIGHT = 12  # statements that take less time than the loop around them
-KNOWN = 128  # the largest size of a first call for which there is a version
 
 
 def loop_program(
@@ -59,7 +53,7 @@ def loop_program(
     draft = Draft(plan, nest, LoopProgram(name, 1, known=known), transposed, most, assumes)
     if transposed is not None:
         draft.program.transposed = frozenset(transposed.values)
-    for change in PASSES:
+    for change in plan.target.passes:
         change(draft)
     if cache.debugging():
         draft.program.comments = _comments(nest)
@@ -78,10 +72,10 @@ def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram,
     """The loop program of a nest for long symbolic sizes, and its other versions: one short size
     next to others, sizes in the example's order, and the usual short sizes as numbers.
     """
-    sizes, name = [*example()], general.name
+    sizes, name, vectors = [*example()], general.name, plan.target.vectors
     varying = sorted(_varying(nest)) if sizes else []
-    long = [LONG_EXAMPLE if size < SHORT else size for size in sizes]
-    if any(sizes[number] < SHORT for number in varying):
+    long = [LONG_EXAMPLE if size < vectors.short else size for size in sizes]
+    if any(sizes[number] < vectors.short for number in varying):
         with assuming(long) as assumed:
             made = loop_program(plan, copy.copy(nest), name)
         general = general if assumed else made
@@ -89,7 +83,7 @@ def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram,
     for number in varying:
         other = [*sizes]
         other[number] = SHORT_EXAMPLE
-        most = short_of(nest) - 1
+        most = short_of(nest, vectors) - 1
         with assuming(other) as assumed:
             made = loop_program(plan, copy.copy(nest), f"{name}_{number}", most={number: most})
         if made.body != general.body:
@@ -99,7 +93,7 @@ def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram,
         made = cut() if sizes else general
     if assumed and made.body != general.body:
         found.append(Version(made, tuple(assumed)))
-    known = _known(nest, general)
+    known = _known(nest, general, plan.target)
     if known:
         usual = [known.get(number, size) for number, size in enumerate(long)]
         with assuming(usual) as assumed:
@@ -108,7 +102,7 @@ def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram,
     return general, found
 
 
-def _known(nest: Nest, general: LoopProgram) -> dict[int, int]:
+def _known(nest: Nest, general: LoopProgram, target: Target) -> dict[int, int]:
     """The short symbolic sizes of the first call, if they are the lengths of inner loops; else
     none.
 
@@ -116,9 +110,10 @@ def _known(nest: Nest, general: LoopProgram) -> dict[int, int]:
     unrolled. Expensive elements without a reduction gain only if there are very few.
     """
     totals = any(member.loop.combining for member in nest.members)
-    light = sum(member.statements for member in nest.members) <= _LIGHT
-    most = KNOWN if totals or light else SHORT - 1
-    short = {number: size for number, size in enumerate(first()) if size <= KNOWN}
+    light = sum(member.statements for member in nest.members) <= target.vectors.poor
+    largest = target.costs.known
+    most = largest if totals or light else target.vectors.short - 1
+    short = {number: size for number, size in enumerate(first()) if size <= largest}
     loops = [s for s in general.statements() if isinstance(s, ForLoop)]
     inner = [s for s in loops if FIRST not in s.low and (totals or s.vector)]
     ends = [n for s in inner for n in s.high]
@@ -167,17 +162,11 @@ def count_work(draft: Draft) -> None:
     made = draft.program
     made.work = sum(math.prod(m.loop.space) * m.body.work() for m in draft.nest.members)
     sequential = any(m.sequential for m in draft.nest.members)
-    few = is_open(made.partial) or made.partial <= MOST_PARTIAL
+    few = is_open(made.partial) or made.partial <= draft.target.threads.partial
     made.divisible = int(made.rows) > 1 and few and not sequential and not made.whole
 
 
-Pass = Callable[[Draft], None]
-PASSES: tuple[Pass, ...] = (
-    make_bands, choose_rows, keep_rows, share_rows, build_loops, tile, cut_loops, pad_short,
-    narrow_totals, widen_bytes, split_off_calls, store_early, count_work,
-)  # fmt: skip
-
 __all__ = [
-    "MOST_PARTIAL", "PASSES", "SHORT", "SHORT_EXAMPLE", "Draft", "NotTransposable",
-    "TransposedBlocks", "Version", "divisor", "loop_program", "versions",
+    "SHORT_EXAMPLE", "Draft", "NotTransposable", "TransposedBlocks", "Version", "divisor",
+    "loop_program", "versions",
 ]  # fmt: skip

@@ -33,8 +33,6 @@ from adjoint.loops.loop_programs import (
     Total,
 )
 
-_MOST_PARTS = 32  # most parts into which the axes of a loop are cut
-
 
 def make_bands(draft: Draft) -> None:
     """Make a band of each loop of the nest, and join its neighbouring dimensions where possible."""
@@ -143,7 +141,7 @@ def cut_axes(draft: Draft, band: Band) -> None:
         parts *= len(found[number]) + 1
         cuts = sorted(found[number], key=int)
         in_order = all(before(b - a) for a, b in itertools.pairwise(cuts))
-        if parts <= _MOST_PARTS and in_order:
+        if parts <= draft.target.limits.parts and in_order:
             band.axes[number].cuts = tuple(cuts)
 
 

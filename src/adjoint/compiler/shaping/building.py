@@ -22,6 +22,7 @@ from adjoint.loops.loop_programs import (
     CELL,
     FIRST,
     LANE,
+    LANES,
     LAST,
     ROW,
     Cell,
@@ -37,8 +38,6 @@ from adjoint.loops.loop_programs import (
     Total,
     position,
 )
-
-_UNROLLED = 80  # statements up to which a reduction is unrolled
 
 
 def build_loops(draft: Draft) -> None:
@@ -125,7 +124,8 @@ def _within_rows(draft: Draft, band: Band) -> list[Statement]:
         return [*rooms, *band.body, *_finish(draft, band, {})]
     if band.kind is Put:
         return _in_loops(band, inner, list(band.body))
-    vector = draft.vector if len(draft.bands) == 1 else best_axis(band, inner)
+    short = draft.target.vectors.short
+    vector = draft.vector if len(draft.bands) == 1 else best_axis(band, inner, short)
     return _combined(
         draft, band, [k for k in kept if k != vector], [k for k in reduced if k != vector], vector
     )
@@ -141,7 +141,7 @@ def _combined(
         if draft.block:
             place = _sum(axis.variable, variable(BLOCK), variable(LANE))
             wanted = [place] if loop_programs.depends(body, axis.variable) else []
-            return ForLoop(LANE, (0,), ("lanes",), [*wanted, *body], **more)
+            return ForLoop(LANE, (0,), (LANES,), [*wanted, *body], **more)
         return ForLoop(axis.variable, (0,), (axis.size,), body, cuts=axis.cuts, **more)
 
     if not band.combines:
@@ -154,7 +154,12 @@ def _combined(
         return _in_loops(band, kept, [along(_taking(band, cells), vector=True)])
     cells = {t.name: Cell(t.name) for t in band.totals}
     lines: list[Statement] = []
-    if each and not scans and draft.block and _is_unrolled(band, reduced):
+    if (
+        each
+        and not scans
+        and draft.block
+        and _is_unrolled(band, reduced, draft.target.vectors.unrolled)
+    ):
         lines += [Room(t.dtype, t.name, start=t.start) for t in band.totals]
         lines += _unrolled(band, reduced, _taking(band, cells))
         return _in_loops(band, kept, [along([*lines, *_finish(draft, band, cells)], vector=True)])
@@ -179,11 +184,11 @@ def _sum(place: int, first: Affine, second: Affine) -> Position:
     return Position(place, Binary("+", position(0), position(1)), (first, second))
 
 
-def _is_unrolled(band: Band, axes: Sequence[int]) -> bool:
+def _is_unrolled(band: Band, axes: Sequence[int], most: int) -> bool:
     """Whether a reduction is short enough for its accumulators to stay in registers."""
     turns = math.prod(band.axes[k].size for k in axes)
     cut = any(band.axes[k].cuts for k in axes)
-    return not is_open(turns) and not cut and turns * len(band.body) <= _UNROLLED
+    return not is_open(turns) and not cut and turns * len(band.body) <= most
 
 
 def _unrolled(band: Band, axes: Sequence[int], body: list[Statement]) -> list[Statement]:

@@ -8,6 +8,7 @@ from dataclasses import field
 from adjoint.compiler.definitions import Prefix, Reduction
 from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import FusedLoop, Plan
+from adjoint.compiler.target import Target
 from adjoint.core.records import record, structure
 from adjoint.core.shapes import Shape, row_major
 from adjoint.graph.ir import Value
@@ -20,8 +21,6 @@ from adjoint.loops.loop_programs import (
     Statement,
     Total,
 )
-
-WHOLE = 8  # elements in a vector
 
 
 class NotTransposable(Exception):
@@ -100,6 +99,10 @@ class Draft:
     block: int = 0  # rows of a block; 0: no blocks
     rooms: dict[Value, Local] = field(default_factory=dict)  # of values that only the nest reads
     shared: list[Local] = field(default_factory=list)  # of values that several bands need
+
+    @property
+    def target(self) -> Target:
+        return self.plan.target
 
     def place(self, place: Place) -> Place:
         """The place of an element: in memory, or in the array of its row or block of rows."""

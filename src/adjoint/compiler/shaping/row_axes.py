@@ -12,7 +12,8 @@ from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, positions_of
 from adjoint.compiler.shaping.bytes import room_of
 from adjoint.compiler.shaping.common_values import Sharing
-from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTransposable
+from adjoint.compiler.shaping.draft import Axis, Band, Draft, NotTransposable
+from adjoint.compiler.target import Vectors
 from adjoint.core.symbolic_sizes import is_open, with_known
 from adjoint.loops import loop_programs
 from adjoint.loops.loop_programs import (
@@ -20,15 +21,6 @@ from adjoint.loops.loop_programs import (
     Local,
     Store,
 )
-
-_LONG_ROW = 1024  # accumulators next to one another
-_MANY_ROWS = 32  # rows that threads can share evenly
-SHORT = 16  # size below which a dimension is too short for vectors
-_SHORT_TOTALS = 40  # the same for rows with several reductions: finishing each costs vectors
-_SEVERAL = 2
-_LANES = 64  # rows of a block
-_BLOCK_BYTES = 1 << 15  # bytes for the values of a block
-_SHARED_BYTES = 1 << 16  # bytes for these and for the values that bands share
 
 
 def choose_rows(draft: Draft) -> None:
@@ -53,10 +45,11 @@ def _choose_of_one(draft: Draft, band: Band) -> None:
     draft.row = 0
     if band.kind is Put:
         return
-    vector = best_axis(band, range(len(axes)))
+    short = draft.target.vectors.short
+    vector = best_axis(band, range(len(axes)), short)
     kept = [k for k, a in enumerate(axes) if not a.reduced]
     along = axes[vector]
-    if along.reduced and is_open(along.size) and int(along.size) < SHORT and len(kept) == 1:
+    if along.reduced and is_open(along.size) and int(along.size) < short and len(kept) == 1:
         vector = kept[0]  # the remainder of a row of unknown length takes longer than its vectors
     scanned = band.kind is Prefix
     draft.row = vector
@@ -66,13 +59,13 @@ def _choose_of_one(draft: Draft, band: Band) -> None:
         draft.lanes = not (scanned and axes[vector].reduced)
         return
     wide = axes[vector].size
-    long_row = bool(band.loop.reduced) and (is_open(wide) or wide > _LONG_ROW)
+    long_row = bool(band.loop.reduced) and (is_open(wide) or wide > draft.target.cache.adjacent)
     if not axes[vector].reduced and (kept == [vector] or long_row):
         draft.lanes = True
         return
     draft.vector = vector
     outer = [k for k in kept if k != vector] or [k for k in range(len(axes)) if k != vector]
-    long = [k for k in outer if int(axes[k].size) >= _MANY_ROWS]
+    long = [k for k in outer if int(axes[k].size) >= draft.target.threads.rows]
     draft.row = long[0] if long else max(outer, key=lambda k: int(axes[k].size))
 
 
@@ -93,22 +86,24 @@ def _choose_of_many(draft: Draft) -> None:
         _choose_of_many(draft)
         return
     draft.outer = count = 1 if len(draft.bands[0].axes[0].dims) > 1 else len(nest.outer)
+    vectors = draft.target.vectors
+    least = short_of(nest, vectors)
     weights = short = 0
     for band in draft.bands:
         inner = range(count, len(band.axes))
         if inner:
             weights += len(band.body)
-            if _is_poor(band, band.axes[best_axis(band, inner)], short_of(nest)):
+            if _is_poor(band, band.axes[best_axis(band, inner, vectors.short)], least):
                 short += len(band.body)
     rows = int(math.prod(nest.outer))
-    draft.lanes = count == 1 and rows >= WHOLE and (short * 2 >= weights or not weights)
+    draft.lanes = count == 1 and rows >= vectors.whole and (short * 2 >= weights or not weights)
 
 
-def short_of(nest: Nest) -> int:
+def short_of(nest: Nest, vectors: Vectors) -> int:
     """The size below which the rows of a nest are too short for vectors."""
     depth = len(nest.outer)
     totals = [m for m in nest.members if m.loop.combining and any(d >= depth for d in m.reduced)]
-    return _SHORT_TOTALS if depth and len(totals) >= _SEVERAL else SHORT
+    return vectors.short_totals if depth and len(totals) > 1 else vectors.short
 
 
 def _is_poor(band: Band, axis: Axis, short: int) -> bool:
@@ -145,7 +140,7 @@ def _walk_axes(band: Band) -> None:
         band.writes = {v: p.without(joined) for v, p in band.writes.items()}
 
 
-def best_axis(band: Band, candidates: Sequence[int]) -> int:
+def best_axis(band: Band, candidates: Sequence[int], short: int) -> int:
     """The axis with the most contiguous accesses that is not short."""
     places = [s.place.address for s in band.body if isinstance(s, Load)]
     places += list(band.writes.values())
@@ -154,7 +149,7 @@ def best_axis(band: Band, candidates: Sequence[int]) -> int:
         axis = band.axes[k]
         steps = [abs(int(p.coefficient(axis.variable))) for p in places]
         unit, strided = steps.count(1), sum(1 for s in steps if s > 1)
-        return min(int(axis.size), SHORT) / SHORT * (1 + unit) / (1 + strided), k
+        return min(int(axis.size), short) / short * (1 + unit) / (1 + strided), k
 
     return max(candidates, key=score)
 
@@ -172,11 +167,12 @@ def _choose_block(draft: Draft) -> None:
         return
     rows, nest = int(draft.program.rows), draft.nest
     room = sum(int(row_elements(v, nest.outer)) * room_of(v.dtype.itemsize) for v in nest.local)
-    block = _LANES
-    while block > WHOLE and room * block > _BLOCK_BYTES:
+    cache, least = draft.target.cache, draft.target.vectors.whole
+    block = cache.lanes
+    while block > least and room * block > cache.block:
         block //= 2
-    if len(draft.bands) == 1 and rows >= 4 * _LANES:
-        block = 4 * _LANES
+    if len(draft.bands) == 1 and rows >= 4 * cache.lanes:
+        block = 4 * cache.lanes
     draft.block = block
 
 
@@ -201,7 +197,7 @@ def share_rows(draft: Draft) -> None:
     rows = {b.axes[0].variable for b in draft.bands}
     assert len(rows) == 1, "bands of a block have the same rows"
     taken = sum(r.count for r in draft.rooms.values()) * 8
-    sharing = Sharing(rows.pop(), draft.block, _SHARED_BYTES - taken)
+    sharing = Sharing(rows.pop(), draft.block, draft.target.cache.shared - taken)
     found: list[Band] = []
     for band in draft.bands:
         *before, band.body = sharing.band(band.body, turns=len(band.axes) > 1)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from adjoint.compiler.shaping.draft import Draft
 from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
 from adjoint.core.symbolic_sizes import is_open, largest
 from adjoint.expressions.trees import Operand, number
 from adjoint.loops.accumulators import ACCUMULATORS
@@ -21,12 +22,12 @@ from adjoint.loops.loop_programs import (
     Room,
     Statement,
     StatementBlock,
+    Store,
     Take,
     Total,
 )
 
 _FEW = 64  # most elements added up in one float
-_FLOATS = 16  # floats in a vector
 _MANY = 1 << 40  # iterations assumed for a loop whose length depends on the call
 
 
@@ -38,7 +39,9 @@ def narrow_totals(draft: Draft) -> None:
     """
     totals = {t.name: t for b in draft.bands for t in b.totals if _is_narrow(t)}
     if totals:
-        draft.program.body = _narrowed(draft.program.body, totals, draft.most)
+        body = _Narrowing(totals, draft).block(draft.program.body)
+        known = {f"{t.name}p": t.dtype for t, _ in draft.program.partials}
+        draft.program.body = _reading_as_declared(body, known)
 
 
 def _is_narrow(total: Total) -> bool:
@@ -46,40 +49,49 @@ def _is_narrow(total: Total) -> bool:
     return total.node.output.dtype.name == "float32" and (way.sums or way.chooses)
 
 
-def _narrowed(
-    statements: list[Statement], totals: dict[str, Total], most: Mapping[int, int]
-) -> list[Statement]:
-    found: list[Statement] = []
-    for place, statement in enumerate(statements):
-        if isinstance(statement, (ForLoop, StatementBlock)):
-            statement.body = _narrowed(statement.body, totals, most)
-        total = totals.get(statement.name) if isinstance(statement, Room) else None
-        if total is not None and total.start != MINUS_ZERO:
-            if _is_short_sum(statements[place + 1 :], total, most):
-                _retype(statements[place + 1 :], total)
-                statement = replace(statement, dtype=dtypes.float32)
-            else:
-                for later in statements[place + 1 :]:
-                    _shorten(later, total, totals)
-        found.append(statement)
-    return found
+class _Narrowing:
+    """Makes some accumulators narrow in a loop program."""
+
+    def __init__(self, totals: dict[str, Total], draft: Draft) -> None:
+        self.totals = totals
+        self.most = draft.most  # symbol -> the most its size may be
+        self.floats = draft.target.vectors.widest  # in a vector
+
+    def block(self, statements: list[Statement]) -> list[Statement]:
+        """The statements with narrow accumulators where sums are short."""
+        found: list[Statement] = []
+        for place, statement in enumerate(statements):
+            if isinstance(statement, (ForLoop, StatementBlock)):
+                statement.body = self.block(statement.body)
+            total = self.totals.get(statement.name) if isinstance(statement, Room) else None
+            if total is not None and total.start != MINUS_ZERO:
+                if self.is_short_sum(statements[place + 1 :], total):
+                    _retype(statements[place + 1 :], total)
+                    start = None if statement.start is None else _narrow(total, total.name).start
+                    statement = replace(statement, dtype=dtypes.float32, start=start)
+                else:
+                    for later in statements[place + 1 :]:
+                        _shorten(later, total, self.totals, _FEW * self.floats)
+            found.append(statement)
+        return found
+
+    def is_short_sum(self, statements: Sequence[Statement], total: Total) -> bool:
+        """Whether few elements are added up in one float of an accumulator."""
+        if ACCUMULATORS[total.kind].chooses:
+            return True
+        counts = [largest(n, self.most) for n in _counts(statements, total, 1, self.floats)]
+        return all(count is not None and count <= _FEW for count in counts)
 
 
-def _is_short_sum(statements: Sequence[Statement], total: Total, most: Mapping[int, int]) -> bool:
-    """Whether few elements are added up in one float of an accumulator."""
-    if ACCUMULATORS[total.kind].chooses:
-        return True
-    counts = [largest(count, most) for count in _counts(statements, total, 1)]
-    return all(count is not None and count <= _FEW for count in counts)
-
-
-def _counts(statements: Sequence[Statement], total: Total, around: int) -> Iterator[int]:
+def _counts(
+    statements: Sequence[Statement], total: Total, around: int, lanes: int
+) -> Iterator[int]:
     """The number of elements that each take adds to one lane of an accumulator."""
     for statement in statements:
         if isinstance(statement, Take) and statement.cell.name == total.name:
             yield around
         elif isinstance(statement, StatementBlock):
-            yield from _counts(statement.body, total, around)
+            yield from _counts(statement.body, total, around, lanes)
         elif isinstance(statement, ForLoop):
             low, high = statement.low[-1], statement.high[-1]
             known = isinstance(low, int) and isinstance(high, int)
@@ -93,8 +105,8 @@ def _counts(statements: Sequence[Statement], total: Total, around: int) -> Itera
             if own or statement.variable == LANE:
                 turns = 1
             elif any(t.name == total.name for t in statement.totals):
-                turns = turns if is_open(turns) else -(-turns // _FLOATS)
-            yield from _counts(statement.body, total, around * turns)
+                turns = turns if is_open(turns) else -(-turns // lanes)
+            yield from _counts(statement.body, total, around * turns, lanes)
 
 
 def _retype(statements: Sequence[Statement], total: Total) -> None:
@@ -109,19 +121,34 @@ def _retype(statements: Sequence[Statement], total: Total) -> None:
             _retype(statement.body, total)
 
 
+def _reading_as_declared(statements: list[Statement], known: dict[str, DType]) -> list[Statement]:
+    """The statements with accumulators read as what they are declared to be."""
+    known, found = dict(known), list[Statement]()
+    for statement in statements:
+        if isinstance(statement, Room):
+            known[statement.name] = statement.dtype
+        elif isinstance(statement, (ForLoop, StatementBlock)):
+            statement.body = _reading_as_declared(statement.body, known)
+        elif isinstance(statement, (Store, Take)) and statement.source is not None:
+            own = Operand(CELL, known[statement.source.name])
+            statement = replace(statement, tree=statement.tree.substitute({CELL: own}))
+        found.append(statement)
+    return found
+
+
 def _narrow(total: Total, name: str) -> Total:
     """An accumulator in float32, under a name."""
     start = number(total.start.value, dtypes.float32)
     return replace(total, name=name, dtype=dtypes.float32, start=start)
 
 
-def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> None:
+def _shorten(statement: Statement, total: Total, totals: dict[str, Total], piece: int) -> None:
     """Cut the vector loop of an accumulator into pieces with short sums."""
     if isinstance(statement, StatementBlock) or (
         isinstance(statement, ForLoop) and not statement.vector
     ):
         for inner in statement.body:
-            _shorten(inner, total, totals)
+            _shorten(inner, total, totals, piece)
         return
     names = [t.name for t in statement.totals] if isinstance(statement, ForLoop) else []
     if (
@@ -139,10 +166,10 @@ def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> No
         for s in statement.body
     ]
     low, v = variable(PIECE), statement.variable
-    ends = (low + Affine(_FEW * _FLOATS), *statement.high)
+    ends = (low + Affine(piece), *statement.high)
     inner_totals = tuple(pieces.get(t.name, t) for t in statement.totals)
     inner = ForLoop(v, (low,), ends, body, vector=True, totals=inner_totals)
-    statement.variable, statement.step, statement.vector = PIECE, _FEW * _FLOATS, False
+    statement.variable, statement.step, statement.vector = PIECE, piece, False
     statement.totals = ()
     rooms = [Room(p.dtype, p.name, start=p.start) for p in pieces.values()]
     own = Operand(CELL, dtypes.float32)

@@ -9,7 +9,8 @@ from typing import Any
 
 from adjoint.compiler.definitions import Reduction
 from adjoint.compiler.shaping.building import extents
-from adjoint.compiler.shaping.draft import WHOLE, Draft
+from adjoint.compiler.shaping.draft import Draft
+from adjoint.compiler.target import Vectors
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.symbolic_sizes import is_open
@@ -28,7 +29,6 @@ from adjoint.loops.loop_programs import (
     Let,
     Load,
     Local,
-    LoopProgram,
     Place,
     Position,
     Room,
@@ -37,13 +37,9 @@ from adjoint.loops.loop_programs import (
     StatementBlock,
     Store,
     Take,
-    calls,
+    calls_any,
     position,
 )
-
-_PADDED = 64  # size up to which a loop is run in whole vectors
-_HEAVY = 32  # statements from which a loop's last elements are not run one by one
-_TILE = 16  # rows of a tile of a transposed matrix
 
 
 def cut_loops(draft: Draft) -> None:
@@ -91,18 +87,19 @@ def tile(draft: Draft) -> None:
     if len(draft.bands) > 1 or len(band.axes) != 2 or band.kind or draft.lanes or draft.vector < 0:
         return
     rows, columns = band.axes[draft.row], band.axes[draft.vector]
-    if rows.cuts or columns.cuts or min(int(rows.size), int(columns.size)) <= _TILE:
+    vectors = draft.target.vectors
+    if rows.cuts or columns.cuts or min(int(rows.size), int(columns.size)) <= vectors.tile:
         return
     i, j = rows.variable, columns.variable
     places = [s.place.address for s in band.body if isinstance(s, (Load, Store))]
-    if not any(p.coefficient(i) == 1 and int(p.coefficient(j)) > WHOLE for p in places):
+    if not any(p.coefficient(i) == 1 and int(p.coefficient(j)) > vectors.whole for p in places):
         return
-    wide = 4 * _TILE
+    high, wide = vectors.tile, 4 * vectors.tile
     along = ForLoop(j, (variable(LEFT),), (variable(LEFT) + Affine(wide), columns.size), band.body)
     along.vector = True
-    across = ForLoop(i, (variable(ABOVE),), (variable(ABOVE) + Affine(_TILE), LAST), [along])
+    across = ForLoop(i, (variable(ABOVE),), (variable(ABOVE) + Affine(high), LAST), [along])
     right = ForLoop(LEFT, (0,), (columns.size,), [across], step=wide)
-    draft.program.body = [ForLoop(ABOVE, (FIRST,), (LAST,), [right], step=_TILE)]
+    draft.program.body = [ForLoop(ABOVE, (FIRST,), (LAST,), [right], step=high)]
 
 
 def pad_short(draft: Draft) -> None:
@@ -111,44 +108,43 @@ def pad_short(draft: Draft) -> None:
     Elements left over by the vectors would call slow scalar functions, and each would take as long
     as a vector.
     """
-    short = [b for b in draft.bands if any(_is_short(a.size) for a in b.axes)]
+    vectors = draft.target.vectors
+    short = [b for b in draft.bands if any(_is_short(a.size, vectors) for a in b.axes)]
     if short and all(b.kind in (None, Reduction) for b in draft.bands):
-        draft.program.body = _padded(draft.program.body, draft.program)
+        draft.program.body = _padded(draft.program.body, draft)
 
 
-def _is_short(size: Any) -> bool:
-    return not is_open(size) and 1 < size <= _PADDED
+def _is_short(size: Any, vectors: Vectors) -> bool:
+    return not is_open(size) and 1 < size <= vectors.padded
 
 
-def _padded(statements: list[Statement], program: LoopProgram) -> list[Statement]:
+def _padded(statements: list[Statement], draft: Draft) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
         if isinstance(statement, (ForLoop, StatementBlock)):
-            statement.body = _padded(statement.body, program)
-        padded = (
-            _in_whole_vectors(statement, program.rows) if isinstance(statement, ForLoop) else None
-        )
+            statement.body = _padded(statement.body, draft)
+        padded = _in_whole_vectors(statement, draft) if isinstance(statement, ForLoop) else None
         if isinstance(statement, ForLoop) and padded is not None:
-            program.whole |= FIRST in statement.low
+            draft.program.whole |= FIRST in statement.low
             found.append(padded)
         else:
             found.append(statement)
     return found
 
 
-def _in_whole_vectors(loop: ForLoop, rows: int) -> ForLoop | StatementBlock | None:
+def _in_whole_vectors(loop: ForLoop, draft: Draft) -> ForLoop | StatementBlock | None:
     """A short loop as overlapping vectors; or on padded copies of its operands, in whole vectors.
     None if neither is possible.
     """
-    size = loop.high[-1]
+    size, vectors = loop.high[-1], draft.target.vectors
     whole = loop.low[-1] == 0 and isinstance(size, int)
-    if not loop.vector or loop.variable < 0 or not whole or not _is_short(size):
+    if not loop.vector or loop.variable < 0 or not whole or not _is_short(size, vectors):
         return None
-    if (loop.low[0] == FIRST and size != rows) or size % WHOLE == 0:
+    if (loop.low[0] == FIRST and size != draft.program.rows) or size % vectors.whole == 0:
         return None
     kinds = {type(s) for s in loop.body}
-    called = _calls_functions(loop.body)
-    if kinds - {Load, Let, Store, Take} or not (called or len(loop.body) >= _HEAVY):
+    called = any(calls_any(s, draft.target.vectorized) for s in loop.body)
+    if kinds - {Load, Let, Store, Take} or not (called or len(loop.body) >= vectors.heavy):
         return None
     if any(isinstance(s, Load) and s.guards for s in loop.body):
         return None
@@ -156,12 +152,12 @@ def _in_whole_vectors(loop: ForLoop, rows: int) -> ForLoop | StatementBlock | No
     if any(s.cell.address is not None for s in takes) or (takes and loop.low[0] != FIRST):
         return None
     ways = [ACCUMULATORS[s.kind] for s in takes]
-    overlaps = size > WHOLE and loop_programs.may_repeat(loop)
+    overlaps = size > vectors.whole and loop_programs.may_repeat(loop)
     if overlaps and all(way.sums or way.chooses for way in ways):
-        return _overlapping(loop, size)
+        return _overlapping(loop, size, vectors.whole)
     if not called or not all(way.sums for way in ways):
         return None
-    room, v = -(-size // WHOLE) * WHOLE, loop.variable
+    room, v = -(-size // vectors.whole) * vectors.whole, loop.variable
     before: list[Statement] = []
     inside: list[Statement] = []
     after: list[Statement] = []
@@ -192,12 +188,12 @@ def _in_whole_vectors(loop: ForLoop, rows: int) -> ForLoop | StatementBlock | No
     return StatementBlock([*before, vectors, *after])
 
 
-def _overlapping(loop: ForLoop, size: int) -> ForLoop:
+def _overlapping(loop: ForLoop, size: int, whole: int) -> ForLoop:
     """Run a loop in vectors, of which the last begins early enough to end with the loop.
 
     Some elements are computed twice, with the same result; sums take them in once.
     """
-    wide = 2 * WHOLE if size >= 2 * WHOLE and _are_narrow(loop.body) else WHOLE
+    wide = 2 * whole if size >= 2 * whole and _are_narrow(loop.body) else whole
     begin, last = position(0), number(size - wide, dtypes.int64)
     moved = Binary("+", Choose(Binary("<", begin, last), begin, last), position(1))
     body: list[Statement] = [Position(loop.variable, moved, (variable(VECTOR), variable(LANE)))]
@@ -226,7 +222,3 @@ def _type_of(loop: ForLoop, statement: Store | Take) -> DType:
     if isinstance(statement, Take):
         return next(t.dtype for t in loop.totals if t.name == statement.cell.name)
     return statement.place.value.dtype
-
-
-def _calls_functions(statements: Sequence[Statement]) -> bool:
-    return any(isinstance(s, Let) and calls(s.tree) for s in statements)

@@ -33,7 +33,7 @@ import numpy as np
 from adjoint.compiler.kept_steps import keep_steps
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.program import Code, Program
-from adjoint.compiler.shaping import SHORT, SHORT_EXAMPLE
+from adjoint.compiler.shaping import SHORT_EXAMPLE
 from adjoint.compiler.statics import parameters_of
 from adjoint.compiler.symbolic.polynomials import (
     NotWhole,
@@ -43,6 +43,7 @@ from adjoint.compiler.symbolic.polynomials import (
     WholeFits,
     opened,
 )
+from adjoint.compiler.targets.c.target import CPU
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.source_lines import warn
@@ -274,7 +275,9 @@ def _lowered(graph: Graph, choices: Choices | None = None, times: float = 1) -> 
 
     Without choices the memory that kept steps take is not limited.
     """
-    return keep_steps(lower(graph, choices), choices, math.inf if choices is None else times)
+    times = math.inf if choices is None else times
+    choices = Choices(CPU) if choices is None else choices
+    return keep_steps(lower(graph, choices), choices, times)
 
 
 def _numbered(values: Sequence[Hashable]) -> Ties:
@@ -509,7 +512,7 @@ class _Learning:
             else:
                 special += 1
         try:
-            opened(WholeFits([*graphs]), [*graphs.values()], (0,))
+            opened(WholeFits([*graphs]), [*graphs.values()], (0,), CPU)
         except NotOpen:
             return False
         return True
@@ -523,7 +526,7 @@ class _Learning:
         started = time.perf_counter()
         resized = (given or self.resized).with_periods(periods)
         example = resized.example()
-        choices = Choices()
+        choices = Choices(CPU)
         first = self.graph if example == resized.own else resized.seen.get(example)
         if first is None:
             first = self.traced(*resized.at(example))
@@ -535,10 +538,10 @@ class _Learning:
         with assuming(typical) as assumed, called_with(resized.symbols(resized.own)):
             try:
                 alike = graphs(needed)
-                found = opened(WholeFits([*alike]), [*alike.values()], typical)
+                found = opened(WholeFits([*alike]), [*alike.values()], typical, CPU)
             except NotWhole:
                 alike = graphs(needed + _MORE)
-                found = opened(QuotientFits([*alike]), [*alike.values()], typical)
+                found = opened(QuotientFits([*alike]), [*alike.values()], typical, CPU)
             self.report(f"compare {len(alike)} sizes", time.perf_counter() - started)
             if self.known:
                 own = _lowered(self.graph, choices.again())
@@ -657,7 +660,7 @@ class _Resized:
         scale = max(_TYPICAL / max(self.own), 1)
         pairs = zip(self.own, self.periods, strict=True)
         scaled = [int(size * scale) // period for size, period in pairs]
-        return tuple([size if size >= SHORT else SHORT_EXAMPLE for size in scaled])
+        return tuple([size if size >= CPU.vectors.short else SHORT_EXAMPLE for size in scaled])
 
     def far(self, scale: Scale) -> tuple[int, ...]:
         """Large sizes with the remainders of the given ones, by as many periods as possible."""

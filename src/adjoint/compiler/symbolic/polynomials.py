@@ -30,10 +30,11 @@ from adjoint.compiler.definitions import (
     Put,
     Reduction,
     Reshape,
+    Routine,
     ViewDefinition,
     define,
 )
-from adjoint.compiler.routines import Routine
+from adjoint.compiler.target import Target
 from adjoint.core.errors import AdjointError
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import structure
@@ -96,6 +97,7 @@ class Opened:
 
     graph: Graph
     definitions: dict[Node, Any]
+    target: Target
 
     def holds(self, graph: Graph, sizes: tuple[int, ...]) -> bool:
         """Whether `graph` is this graph for given sizes.
@@ -103,15 +105,15 @@ class Opened:
         A graph with known sizes may be simpler (a sum of one element, a product with n - 1 = 1).
         Then this graph is simplified for the sizes, too.
         """
-        if _Comparison(sizes).graphs(self.graph, graph, self.definitions):
+        if _Comparison(sizes, self.target).graphs(self.graph, graph, self.definitions):
             return True
-        made = _Instance(sizes)
+        made = _Instance(sizes, self.target)
         if not made.graphs(self.graph, instance := self.graph.clone(), self.definitions):
             return False
         with for_many(None):
             simple = (prune_loops(passes.run(each)) for each in (instance, graph))
             mine, other = map(_without_copies, simple)
-        return _Comparison(()).graphs(mine, other, {})
+        return _Comparison((), self.target).graphs(mine, other, {})
 
 
 def _without_copies(graph: Graph) -> Graph:
@@ -126,21 +128,21 @@ def _is_copy(node: Node) -> bool:
     return isinstance(node.op, Operator) and node.op.row.moves == "nothing"
 
 
-def opened(fits: Fits, graphs: Sequence[Graph], example: tuple[int, ...]) -> Opened:
+def opened(fits: Fits, graphs: Sequence[Graph], example: tuple[int, ...], target: Target) -> Opened:
     """One graph with symbolic sizes that gives each traced graph when the sizes of its point are
     put in; raises NotOpen if there is none.
 
     Choices that only concern speed are made for the sizes of the example.
     """
-    return _Opening(fits, example).run(graphs)
+    return _Opening(fits, example, target).run(graphs)
 
 
 # -- many into one --------------------------------------------------------------------------------
 
 
 class _Opening:
-    def __init__(self, fits: Fits, example: tuple[int, ...]) -> None:
-        self.fits, self.example = fits, example
+    def __init__(self, fits: Fits, example: tuple[int, ...], target: Target) -> None:
+        self.fits, self.example, self.target = fits, example, target
         self.numbers: list[dict[Value, int]] = [{} for _ in fits.points]  # of each graph's values
         self.values: list[Value] = []  # of the merged graph
         self.definitions: dict[Node, Any] = {}
@@ -149,7 +151,7 @@ class _Opening:
     def run(self, graphs: Sequence[Graph]) -> Opened:
         graph = graphs[0].clone()
         self.graph(graph, graphs)
-        return Opened(graph, self.definitions)
+        return Opened(graph, self.definitions, self.target)
 
     def graph(self, target: Graph, graphs: Sequence[Graph]) -> None:
         if len({(len(g), len(g.inputs), len(g.outputs)) for g in graphs}) > 1:
@@ -184,7 +186,7 @@ class _Opening:
         for value, values in zip(target.outputs, zip(*(n.outputs for n in nodes)), strict=True):
             self.made(value, values)
         if not isinstance(target.op, Constant):
-            found = [define(n) for n in nodes]
+            found = [define(n, self.target) for n in nodes]
             if any(isinstance(each, ViewDefinition) for each in found):
                 found = [_as_view(each) for each in found]
             self.definitions[target] = self.common(found)
@@ -285,8 +287,8 @@ class _Comparison:
     and are one node of the graph then.
     """
 
-    def __init__(self, sizes: tuple[int, ...]) -> None:
-        self.sizes = sizes
+    def __init__(self, sizes: tuple[int, ...], target: Target) -> None:
+        self.sizes, self.target = sizes, target
         self.pairs: dict[Value, Value] = {}
         self.still: set[int] = set()  # variables of size 1 in the current view
 
@@ -336,7 +338,7 @@ class _Comparison:
         self.still = set()
         if isinstance(mine, Look):
             self.still = {d for d, size in enumerate(other.output.shape) if size == 1}
-        found = define(other)
+        found = define(other, self.target)
         if isinstance(mine, Combination) and isinstance(found, Reshape):  # reduces single elements
             return self.pairs.get(mine.source) is found.source
         if isinstance(mine, Reduction) and isinstance(found, Fill):  # of no elements: the start

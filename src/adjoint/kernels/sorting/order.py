@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import sorting
 from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
 from adjoint.core.shapes import wrap_dim
@@ -19,7 +20,7 @@ Array = np.ndarray[Any, Any]
 
 _DIGIT = 2  # bytes: elements of up to this size NumPy sorts by digits, in linear time
 _SHORT = 16  # along rows of up to so many elements any sort does
-_LONG = 4096  # from here on sorting digit by digit is fastest
+_LARGE = 4096  # integers from which it pays to look at their range
 
 
 def sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
@@ -28,6 +29,9 @@ def sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     axis = wrap_dim("sort", dim, self.ndim)
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
+    found = sorting.ordered(self, axis, descending=descending)
+    if found is not None:
+        return found
     indices = order(self, axis, descending)
     return take(self, indices, axis), indices
 
@@ -61,6 +65,9 @@ def last_axis(self: Array, axis: int) -> Array:
 
 def order(self: Array, axis: int, descending: bool) -> Array:
     """The stable order of the elements along `axis` of an array that has dimensions."""
+    found = sorting.ordered(self, axis, descending=descending)
+    if found is not None:
+        return found[1]
     rows = comparable(self)
     if axis == rows.ndim - 1:
         return _order(rows, descending)
@@ -71,8 +78,6 @@ def order(self: Array, axis: int, descending: bool) -> Array:
 def _order(rows: Array, descending: bool) -> Array:
     """The stable order along the last axis."""
     length = rows.shape[-1]
-    if length >= _LONG and rows.dtype.itemsize > _DIGIT:
-        return _by_digits(rows, descending)
     if not descending:
         return _by_comparison(rows)
     # the ascending order of the reverse, reversed: equal elements keep their order
@@ -84,7 +89,7 @@ def _by_comparison(rows: Array) -> Array:
 
     NumPy's other sort is several times faster, and differs in the order of equal elements alone.
     """
-    if rows.dtype.kind in "iu" and rows.dtype.itemsize > _DIGIT and rows.size > _LONG:
+    if rows.dtype.kind in "iu" and rows.dtype.itemsize > _DIGIT and rows.size > _LARGE:
         rows = _narrowed(rows)
     if rows.shape[-1] <= _SHORT or rows.dtype.itemsize <= _DIGIT or rows.size == 0:
         return rows.argsort(axis=-1, kind="stable")
@@ -116,44 +121,3 @@ def _settle_ties(found: Array, equal: Array) -> None:
     tied[..., :-1] |= equal
     run = np.cumsum(new.reshape(-1)).reshape(found.shape)[tied]  # one number for each run of equals
     found[tied] = np.sort(run * length + found[tied]) % length
-
-
-def _by_digits(rows: Array, descending: bool) -> Array:
-    """The stable order of long rows, by radix: the last 16 bits first, then the ones before."""
-    keys = _keys(rows)
-    if descending:
-        keys = ~keys
-    found = np.empty(rows.shape, np.int64)
-    for place in np.ndindex(rows.shape[:-1]):
-        found[place] = _order_of_keys(keys[place])
-    return found
-
-
-def _order_of_keys(keys: Array) -> Array:
-    found = None
-    for shift in range(0, 8 * keys.dtype.itemsize, 16):
-        digits = (keys >> shift).astype(np.uint16)
-        if digits.min() == digits.max():  # as the upper digits of small integers
-            continue
-        if found is None:
-            found = digits.argsort(kind="stable")
-        else:
-            found = found[digits[found].argsort(kind="stable")]
-    return np.arange(keys.size) if found is None else found
-
-
-def _keys(rows: Array) -> Array:
-    """Unsigned integers in the order of the elements: -0.0 as 0.0, NaN last."""
-    bits = 8 * rows.dtype.itemsize
-    unsigned, top = np.dtype(f"u{bits // 8}"), 1 << (bits - 1)
-    if rows.dtype.kind in "iu":  # from the least on, so that a small range has few digits
-        return np.ascontiguousarray(rows).view(unsigned) - rows.min().astype(unsigned)
-    pattern = (rows + rows.dtype.type(0)).view(f"i{bits // 8}")
-    sign = (pattern >> (bits - 1)).view(
-        unsigned
-    )  # all ones for negative numbers: their order turns
-    keys = pattern.view(unsigned) ^ (sign | unsigned.type(top))
-    nan = np.isnan(rows)
-    if nan.any():
-        keys[nan] = np.iinfo(unsigned).max
-    return keys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint.c_kernels import sorting
 from adjoint.checks.sorting import check_quantile
 from adjoint.core import dtypes
 from adjoint.core.errors import ValueRangeError
@@ -32,9 +33,12 @@ def _quantile(
     every = dim is None or self.ndim == 0
     axis = wrap_dim(what, 0 if dim is None else dim, self.ndim)
     rows = self.reshape(-1) if every else last_axis(self, axis)
-    result = _rows(
-        rows, within(q.reshape(-1), 0, 1, f"{what}: q"), what == "nanquantile", interpolation
-    )
+    wanted, ignore_nan = within(q.reshape(-1), 0, 1, f"{what}: q"), what == "nanquantile"
+    found = sorting.quantiles(rows, wanted, interpolation, ignore_nan=ignore_nan)
+    if found is None:
+        result = _rows(rows, wanted, ignore_nan, interpolation)
+    else:
+        result = np.moveaxis(found, 0, -1)
     if keepdim and self.ndim:
         result = result.reshape((1,) * self.ndim + (-1,)) if every else np.expand_dims(result, axis)
     result = np.moveaxis(result, -1, 0) if q.ndim else result[..., 0]

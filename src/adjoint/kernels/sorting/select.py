@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from adjoint.c_kernels import selection
+from adjoint.c_kernels import sorting
 from adjoint.checks.sorting import axis_of, check_count, check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
@@ -20,8 +20,6 @@ from adjoint.kernels.pieces import by_rows
 from adjoint.kernels.sorting.order import Array, comparable, last_axis, order, take
 
 _SHORT = 32  # along rows of up to so many elements a sort is as fast as a partition
-_FEW = 16  # of so many, each takes a pass of its own
-_LONG = 1024  # times k: from here on it pays to look at blocks first
 
 
 def topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Array, Array]:
@@ -31,6 +29,9 @@ def topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Ar
     check_count("topk", self.shape, axis, k, 0)
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
+    found = sorting.top(self, axis, k, largest=largest)
+    if found is not None:
+        return found
     rows = last_axis(comparable(self), axis)
     indices = _top(rows, k, largest)
     if axis != self.ndim - 1:
@@ -44,52 +45,9 @@ def _top(rows: Array, k: int, largest: bool) -> Array:
     length = rows.shape[-1]
     if length <= _SHORT or 4 * k > length or k == 0 or rows.size == 0:
         return order(rows, rows.ndim - 1, largest)[..., :k]
-    if length >= _LONG * k and rows.size == length:
-        found = _top_of_long(rows.reshape(-1), k, largest)
-        if found is not None:
-            return found.reshape((*rows.shape[:-1], k))
-    found = selection.top(rows, k, largest=largest)
-    if found is not None:
-        return found
     if _any_nan(rows):
         return order(rows, rows.ndim - 1, largest)[..., :k]
-    if k <= _FEW and rows.dtype.kind == "f":
-        found = _top_one_by_one(rows, k, largest)
-        if found is not None:
-            return found
     return _top_by_partition(rows, k, largest)
-
-
-def _top_one_by_one(rows: Array, k: int, largest: bool) -> Array | None:
-    """As `_top`, without NaN: the best, then the best of the rest, and so on.
-
-    What was taken becomes infinite; None if an infinity of that sign is among the best.
-    """
-    rest = np.array(rows.reshape((-1, rows.shape[-1])))
-    worst = -np.inf if largest else np.inf
-    lines = np.arange(len(rest))
-    indices = np.empty((len(rest), k), np.int64)
-    for j in range(k):
-        indices[:, j] = best = rest.argmax(axis=-1) if largest else rest.argmin(axis=-1)
-        if (rest[lines, best] == worst).any():
-            return None
-        rest[lines, best] = worst
-    return indices.reshape((*rows.shape[:-1], k))
-
-
-def _top_of_long(row: Array, k: int, largest: bool) -> Array | None:
-    """As `_top`, for one long row: the k-th best of the best of its blocks leaves few others."""
-    size = row.size // (8 * k)
-    blocks = row[: row.size // size * size].reshape((-1, size))
-    best = blocks.max(axis=1) if largest else blocks.min(axis=1)
-    if _any_nan(best):
-        return None
-    last = best.size - k if largest else k - 1
-    threshold = np.partition(best, last)[last]
-    near = np.flatnonzero(row >= threshold if largest else row <= threshold)
-    if _any_nan(row[blocks.size :]) or near.size > row.size // 4:
-        return None
-    return near[order(row[near], 0, largest)[:k]]
 
 
 def _top_by_partition(rows: Array, k: int, largest: bool) -> Array:
@@ -112,19 +70,21 @@ def kthvalue(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array
     check_ordered("kthvalue", dtypes.of(self.dtype))
     axis = axis_of("kthvalue", self.shape, dim)
     check_count("kthvalue", self.shape, axis, k, 1)
-    return _chosen(self, axis, keepdim, lambda rows: _ranked(rows, k - 1))
+    return _chosen(self, axis, keepdim, k - 1, lambda rows: _ranked(rows, k - 1))
 
 
 def median(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The median along `dim`, the lower of two, and where it is; NaN if there is one."""
     check_ordered("median", dtypes.of(self.dtype))
-    return _chosen(self, axis_of("median", self.shape, dim), keepdim, _middle)
+    axis = axis_of("median", self.shape, dim)
+    return _chosen(self, axis, keepdim, sorting.MEDIAN, _middle)
 
 
 def nanmedian(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """As `median`, of the elements that are numbers."""
     check_ordered("nanmedian", dtypes.of(self.dtype))
-    return _chosen(self, axis_of("nanmedian", self.shape, dim), keepdim, _middle_of_numbers)
+    axis = axis_of("nanmedian", self.shape, dim)
+    return _chosen(self, axis, keepdim, sorting.MEDIAN_OF_NUMBERS, _middle_of_numbers)
 
 
 def median_over(self: Array, dim: Shape | None, keepdim: bool, ignore_nan: bool) -> Array:
@@ -138,6 +98,9 @@ def median_over(self: Array, dim: Shape | None, keepdim: bool, ignore_nan: bool)
     if count == 0:
         return np.full(shape, _nothing(what, dtypes.of(self.dtype)), self.dtype)
     rows = comparable(self).transpose((*kept, *axes)).reshape((-1, count))
+    native = sorting.choose(rows, 1, sorting.MEDIAN_OF_NUMBERS if ignore_nan else sorting.MEDIAN)
+    if native is not None:
+        return native[0].astype(self.dtype, copy=False).reshape(shape)
     middle = (_middle_of_numbers if ignore_nan else _middle)(rows) if rows.size else rows[:, 0]
     values = rows[np.arange(len(rows)), middle] if rows.size else middle
     return values.astype(self.dtype, copy=False).reshape(shape)
@@ -156,15 +119,20 @@ def mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     as in PyTorch.
     """
     check_ordered("mode", dtypes.of(self.dtype))
-    return _chosen(self, axis_of("mode", self.shape, dim), keepdim, _most_frequent)
+    axis = axis_of("mode", self.shape, dim)
+    return _chosen(self, axis, keepdim, sorting.MODE, _most_frequent)
 
 
 def _chosen(
-    self: Array, axis: int, keepdim: bool, choose: Callable[[Array], Array]
+    self: Array, axis: int, keepdim: bool, rank: int, choose: Callable[[Array], Array]
 ) -> tuple[Array, Array]:
-    """What `choose` picks from each row along `axis`, and where it is."""
+    """The element of a rank along `axis`, which `choose` finds without native code, and where."""
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
+    native = sorting.choose(self, axis, rank)
+    if native is not None:
+        values, places = native
+        return (np.expand_dims(values, axis), np.expand_dims(places, axis)) if keepdim else native
     rows = last_axis(comparable(self), axis)
     found = by_rows(choose, rows) if rows.size else np.zeros(rows.shape[:-1], np.int64)
     if self.ndim == 1 and not keepdim:

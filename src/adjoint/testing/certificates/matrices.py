@@ -105,6 +105,14 @@ def direction(kind: str, shape: tuple[int, ...], rng: np.random.Generator) -> Ar
     return E / np.linalg.norm(E)
 
 
+def _reach(function: Function, A: Array) -> Array:
+    """How far a direction moves each column, beside the largest one."""
+    sizes = np.linalg.norm(A, axis=0)
+    if not function.by_columns or not sizes.any():
+        return np.ones_like(sizes)
+    return np.where(sizes > 0, sizes / sizes.max(), 1.0)
+
+
 # -- derivatives -----------------------------------------------------------------------------------
 
 
@@ -184,7 +192,7 @@ def case(
     """A matrix, weights and a direction as tensors, and what is true there."""
     rng = np.random.default_rng(seed)
     A = _rounded(matrix(function.kind, values, rng), dtype)
-    E = _rounded(direction(function.kind, A.shape, rng), dtype)
+    E = _rounded(direction(function.kind, A.shape, rng) * _reach(function, A), dtype)
     W = _rounded(weights_for(function, A.shape, rng), dtype)
     known = truth(function, A, W, E, float(np.finfo(dtype).eps))
     x, w, e = (ad.tensor(_typed(part, dtype)) for part in (A, W, E))

@@ -7,6 +7,7 @@ written in the long numbers of `exact.py` and never in our operators.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -27,6 +28,11 @@ class Function:
     kind: str  # "symmetric", "hermitian", "general", "square", "tall", "wide"
     spectra: tuple[str, ...]  # the situations in which it is smooth
     family: str = "matrices"
+    # Whether a direction moves a column in proportion to its size. Q and R of a small column are as
+    # steep as it is small, so that their product has lost that many digits of any other direction
+    # as soon as the two derivatives are rounded: Q̇ R + Q Ṙ cancels, and R[0,1] of a large second
+    # column hides the small R[0,0] in Q̄ = W Rᴴ.
+    by_columns: bool = False
 
     @property
     def title(self) -> str:
@@ -248,13 +254,16 @@ _FUNCTIONS = (
         "square",
         _POSITIVE,
     ),
-    *_weighted(
-        "Q R by qr",
-        "linalg_qr",
-        lambda A: (lambda q: q[0] @ q[1])(ad.linalg.qr(A)) ** 2,
-        lambda A: _squares(A),
-        "tall",
-        _ANY,
+    *(
+        replace(function, by_columns=True)
+        for function in _weighted(
+            "Q R by qr",
+            "linalg_qr",
+            lambda A: (lambda q: q[0] @ q[1])(ad.linalg.qr(A)) ** 2,
+            lambda A: _squares(A),
+            "tall",
+            _ANY,
+        )
     ),
     *_number(
         "R² by qr",

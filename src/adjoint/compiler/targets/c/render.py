@@ -13,11 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from adjoint.compiler import routine_calls, shaping
-from adjoint.compiler.arena import THREADS, ProgramLayout
+from adjoint.compiler.arena import ProgramLayout
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Callback, Nested, RoutineCall, Strided
 from adjoint.compiler.sweeps import Sweep
+from adjoint.compiler.target import Target, Threads
 from adjoint.compiler.targets.c.regions import Regions
 from adjoint.compiler.targets.c.scope import (
     ARENA,
@@ -41,22 +42,16 @@ from adjoint.core.symbolic_sizes import is_open
 from adjoint.expressions import c_text
 from adjoint.graph.ir import Value
 from adjoint.loops.accumulators import ACCUMULATORS
-from adjoint.loops.joining import DECLARED, taken
+from adjoint.loops.joining import declarations, taken
 from adjoint.loops.loop_programs import LoopProgram, Total
 from adjoint.loops.printer import printed
-
-# Compile time grows faster than the length of a function.
-_FEW = 8  # most loop programs that may be inlined into the function that calls them
-_MOST_LINES = 250  # most lines of a function that runs steps
-PARALLEL = 1 << 21  # additions from which threads pay: to wake them takes about 25 µs
-AWAKE = 1 << 18  # the same if a larger step of the program has woken them
 
 
 class Renderer:
     """Writes the functions of one program. Functions with the same text are written once."""
 
-    def __init__(self, table: SizeTable) -> None:
-        self.table = table
+    def __init__(self, table: SizeTable, target: Target) -> None:
+        self.table, self.target = table, target
         self.functions: dict[str, str] = {}  # text without the name -> name
         self.totals: dict[str, str] = {}  # the same for functions that join accumulators
         self.shared: dict[str, str] = {}  # the same for functions that share rows among threads
@@ -75,7 +70,7 @@ class Renderer:
         opening = f"{{\n{_OPENING}{scope.table.opening()}"
         parts, lines = [""], 0
         for text in (self._step(scope, n) for n in numbers):
-            if lines > _MOST_LINES:
+            if lines > self.target.limits.lines:
                 parts, lines = [*parts, ""], 0
             parts[-1] += text
             lines += text.count("\n")
@@ -116,22 +111,23 @@ class Renderer:
         name = self.function(made)
         lines = self._bases(scope, nest)
         largest = scope.layout.largest
-        enough = AWAKE if is_open(largest) or largest >= PARALLEL else PARALLEL
+        most, limits = self.target.threads, self.target.limits
+        enough = most.awake if is_open(largest) or largest >= most.work else most.work
         parallel = made.divisible and (is_open(made.work) or made.work >= enough)
-        threads = THREADS if parallel else 1
+        threads = most.most if parallel else 1
         if made.scratch:
             start = self.table.number(scope.layout, number, 0)
             lines.append(f"double *const scratch = (double *)({scope.base} + {start});")
         if is_open(made.partial):  # each thread's accumulators come first in its scratch memory
             lines.append("double *const partial = scratch;")
         elif made.partial:
-            kept = "static _Thread_local " if threads * made.partial > _STACK else ""
+            kept = "static _Thread_local " if threads * made.partial > limits.stack else ""
             lines.append(f"{kept}double room[{threads * made.partial}];")
             lines.append("double *const partial = room;")  # the caller's, shared by all threads
         rows, stride = str(made.rows), str(_stride(made))
         own = own_arguments(made, "partial", own_memory(made))
         if parallel:
-            little = _is_little(made, largest) if is_open(made.work) else "0"
+            little = _is_little(made, largest, most) if is_open(made.work) else "0"
             given = [little, rows, *own, stride, str(made.scratch), "&threads"]
             lines.append("int threads;")  # how many threads ran, which may be fewer than asked for
             lines.append(self._call(self._sharing(made, name), scope, made, given))
@@ -209,8 +205,9 @@ class Renderer:
             given = ["low", "high", *own_arguments(made, f"one{place}", own_memory(made))]
             each.append(self._call(self.function(made), inner, made, given))
             each += _merged(made, f"all{place}", f"one{place}")
+        awake = self.target.threads.awake
         lines += [
-            f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {AWAKE})",
+            f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {awake})",
             "{ const long thread = THREAD, count = COUNT;",
             "  if (thread == 0) threads = count;",
             f"  char *const own = room + thread * {sweep.room}L; (void)own;",
@@ -262,10 +259,10 @@ def _swept_sum(scope: CScope, sweep: Sweep, value: Value) -> list[str]:
     """C text of a product over all rows: the sum of the parts of the threads that had rows."""
     c_type = C_TYPES[value.dtype.name]
     part = f"(({c_type} *)(room + t * {sweep.room}L + {sweep.places[value]}))"
-    count = math.prod(value.shape)
+    count, awake = math.prod(value.shape), scope.layout.plan.target.threads.awake
     return [
         f"{{ {c_type} *const to = {scope.pointer(value)};",
-        f"#pragma omp parallel for num_threads(threads) if (threads * {count} >= {AWAKE})",
+        f"#pragma omp parallel for num_threads(threads) if (threads * {count} >= {awake})",
         f"for (long k = 0; k < {count}; k++) {{",
         f"  const long step = ({sweep.rows} + threads - 1) / threads;",
         f"  {c_type} total = 0;",
@@ -299,10 +296,11 @@ def _accumulators(made: LoopProgram, pointer: str) -> Iterator[tuple[Total, int,
         offset += count
 
 
-def _is_little(made: LoopProgram, largest: Any) -> str:
+def _is_little(made: LoopProgram, largest: Any, threads: Threads) -> str:
     """C condition under which one thread runs all rows; symbolic sizes leave it to the call."""
-    many = f" || {made.partial} > {shaping.MOST_PARTIAL}" if is_open(made.partial) else ""
-    return f"{made.work} < ({largest} < {PARALLEL} ? {PARALLEL} : {AWAKE}){many}"
+    many = f" || {made.partial} > {threads.partial}" if is_open(made.partial) else ""
+    enough = f"({largest} < {threads.work} ? {threads.work} : {threads.awake})"
+    return f"{made.work} < {enough}{many}"
 
 
 def _stride(made: LoopProgram) -> int:
@@ -310,15 +308,13 @@ def _stride(made: LoopProgram) -> int:
     return made.scratch if is_open(made.partial) else made.partial
 
 
-_STACK = 1 << 14  # accumulators that fit on the stack
-
-
 def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
     """(text, names): runs of native steps as C functions.
 
     `names` has the functions in order, with each `Callback` between them.
     """
-    renderer = Renderer(scope.table)
+    target = layout.plan.target
+    renderer = Renderer(scope.table, target)
     names: list[Any] = []
     texts: list[str] = []
     run: list[int] = []
@@ -336,11 +332,13 @@ def segments(layout: ProgramLayout, scope: CScope) -> tuple[str, list[Any]]:
     if not texts:
         return "", names
     functions = renderer.totals | renderer.functions | renderer.shared
-    outlined = {*functions} if len(renderer.functions) > _FEW else renderer.outlined
+    outlined = (
+        {*functions} if len(renderer.functions) > target.limits.inlined else renderer.outlined
+    )
     names_of = {text: f"APART {n}" if text in outlined else n for text, n in functions.items()}
     programs = [text.replace("NAME", name, 1) for text, name in names_of.items()]
     body = "\n".join([*programs, *renderer.parts, *texts])
-    needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
+    needed = declarations(layout.loop_programs())
     needed += TAPE_DECLARED if scope.tapes else ""
     needed += "#define APART __attribute__((noinline))\n" if outlined or renderer.parts else ""
     return routine_calls.declarations(layout.plan.routines()) + "\n" + needed + body, names
