@@ -12,6 +12,7 @@ import numpy as np
 
 from adjoint.c_kernels import copies
 from adjoint.core import dtypes
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import OF, REDUCED
 from adjoint.expressions.trees import Call, Convert, Operand
 from adjoint.loops.element_loops import Element, ElementLoop, loop_of, of_tree
@@ -41,6 +42,8 @@ static inline float to_oddf(double x) {
   return (float)odd.x;
 }
 """
+# As NumPy does it: a number out of the integer's range loses bits.
+_TO_WHOLE = "static inline {whole} to_whole({real} x) {{ return ({whole})x; }}\n"
 _WIDE = ("float32", "float64")
 _SMALL = ("bool", "uint8", "int8", "int16")  # exact in float32 and wider types
 _WHOLE = (*_SMALL[1:], "int32", "int64")
@@ -72,6 +75,11 @@ def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> ElementLoop | None:
         return None
     one, two = OF[source].name, OF[target].name
     x = Operand("x", OF[source].wide)
+    if one in _WIDE and two in _WHOLE:
+        kind = dtypes.int64 if two == "int64" else dtypes.int32
+        cut = Call("to_whole", (x,), kind)
+        declared = _TO_WHOLE.format(whole=C_TYPES[kind.name], real=C_TYPES[one])
+        return loop_of(Element((("x", one),), (), ((cut, two),), declared=declared))
     if one in (*_WIDE, *_WHOLE) and two in (*_WIDE, *_WHOLE, "bool"):
         return of_tree(Convert(x, OF[target]), {"x": one}, (), two)
     if one == "bool" and two in (*_WIDE, *_WHOLE):

@@ -22,7 +22,7 @@ from adjoint.core.remembering import Bounded, cached_property
 from adjoint.expressions.parsing import known
 from adjoint.expressions.trees import Expression
 from adjoint.loops.gate import LARGE
-from adjoint.loops.traversal import Traversal, plan
+from adjoint.loops.traversal import plan, plan_alike
 from adjoint.toolchain import background
 
 Array = np.ndarray[Any, Any]
@@ -89,28 +89,25 @@ class ElementLoop:
         letters = _LETTERS[element.kind] * len(element.numbers)
         # addresses of array objects, then numbers: one block of bytes is the cheapest argument
         self._pack = struct.Struct(f"{len(element.operands) + 1}P{letters}").pack
+        self._source = ""  # no cached property: it would make all attributes slow
         self._run: Any = None
 
-    @cached_property
+    @property
     def source(self) -> str:
         """The C source."""
-        return str(imported("adjoint.loops.element_source").source(self.element))
+        if not self._source:
+            self._source = imported("adjoint.loops.element_source").source(self.element)
+        return self._source
 
     def __call__(
-        self,
-        arrays: Sequence[Array],
-        numbers: Sequence[Any] = (),
-        out: Array | None = None,
-        how: Traversal | None = None,  # if the caller knows it
+        self, arrays: Sequence[Array], numbers: Sequence[Any] = (), out: Array | None = None
     ) -> Array | None:
-        """The result, written to `out` if that is given; where results are written over operands,
-        `out` is the first of these. None if NumPy must compute it: while the code is being built,
-        and for unsuitable shapes, strides and addresses.
+        """The result, written to `out` if that is given. None if NumPy must compute it: while the
+        code is being built, and for unsuitable shapes, strides and addresses.
         """
-        if how is None:
-            lies = tuple([(a.shape, a.strides, a.itemsize) for a in arrays])
-            into = None if out is None else (out.shape, out.strides, out.itemsize)
-            how = plan(lies, self.dtype, into)
+        lies = tuple([(a.shape, a.strides, a.itemsize) for a in arrays])
+        into = None if out is None else (out.shape, out.strides, out.itemsize)
+        how = plan(lies, self.dtype, into)
         run = self._run or self._found()
         if how is None or run is None:
             return None
@@ -119,6 +116,22 @@ class ElementLoop:
             return result
         given = self._pack(*map(id, arrays), id(result), *numbers)
         return None if run(how.fields, given) else result
+
+    def write_over(self, arrays: Sequence[Array], numbers: Sequence[Any], *, alike: bool) -> bool:
+        """Write the results over operands, the first of which is the first array; return whether
+        that was done. Arrays are `alike` if all have the same shape and strides.
+        """
+        first = arrays[0]
+        into = first.shape, first.strides, first.itemsize
+        if alike:
+            how = plan_alike(into, self.dtype, len(arrays))
+        else:
+            how = plan(tuple([(a.shape, a.strides, a.itemsize) for a in arrays]), self.dtype, into)
+        run = self._run or self._found()
+        if how is None or run is None:
+            return False
+        given = self._pack(*map(id, arrays), id(first), *numbers)
+        return how.is_empty or not run(how.fields, given)
 
     def _found(self) -> Any:
         library = background.soon(self.source)

@@ -33,6 +33,7 @@ from adjoint.loops.loop_programs import Given, LoopProgram
 from adjoint.loops.printer import printed
 from adjoint.toolchain import build
 
+_LINE = 64  # bytes of a line of the cache
 # rows of float16 by the processor's own conversions, where it has them
 _ROWS_OF_FLOAT16 = """
 typedef short eight_halves __attribute__((vector_size(16), aligned(2), may_alias));
@@ -41,6 +42,12 @@ typedef short more_halves __attribute__((vector_size(32), aligned(2), may_alias)
 typedef float more_floats __attribute__((vector_size(64), aligned(4), may_alias));
 static void row_from_float16(long n, const half_bits *from, float *to) {
   long i = 0;
+#ifdef __AVX512F__
+  const more_floats none = {0};
+  for (; i + 16 <= n; i += 16)
+    *(more_floats *)(to + i) =
+        __builtin_ia32_vcvtph2ps512_mask(*(const more_halves *)(from + i), none, -1, 4);
+#endif
 #ifdef __F16C__
   for (; i + 8 <= n; i += 8)
     *(eight_floats *)(to + i) = __builtin_ia32_vcvtph2ps256(*(const eight_halves *)(from + i));
@@ -82,7 +89,7 @@ _DRIVER = """
 #define BLOCK (8192 / (long)sizeof({computed_in}))
 #define LONG 16384
 #define SHORT 256
-#define LINE 64
+#define LINE {line}
 #define PLACE(k) (o3 * s[4 * k] + o2 * s[4 * k + 1] + r * s[4 * k + 2] + c * s[4 * k + 3])
 int elements(const long *z, void *const *objects) {{
   {number} *numbers = ({number} *)(objects + {count});
@@ -205,6 +212,7 @@ def _driver(element: Element) -> str:
     halves = any(_is_half(d) for _, _, d in (*arrays, *made))
     ways = " || ".join(_straight(used, places, way) for way in ((), *_ways(element)))
     return _DRIVER.format(
+        line=_LINE,
         computed_in=C_TYPES[element.computed.name],
         number=NUMBER_TYPES[element.kind],
         count=count,
@@ -214,7 +222,7 @@ def _driver(element: Element) -> str:
         # a block with a rare element is computed by the general text
         longest="BLOCK" if has_rare(element) else "LONG",
         exact=int(functions.rounds_alike(_called(element))),
-        rooms="\n".join(f"    {COMPUTED[d]} room_{n}[BLOCK];" for n, _, d in (*arrays, *made)),
+        rooms="\n".join(_room(n, d) for n, _, d in (*arrays, *made)),
         before="\n".join(_begun(*each) for each in made),
         computed="\n".join(_copied(element, places) or _computed(element, places)),
         after="\n".join(_ended(*each) for each in made),
@@ -228,6 +236,11 @@ def _pointer(name: str, place: int, dtype: str) -> list[str]:
         f"  {c_type} *p_{name} = DATA(objects, {place});",
         f"  if ((unsigned long)p_{name} % sizeof({c_type})) return 1;",
     ]
+
+
+def _room(name: str, dtype: str) -> str:
+    """The C line that declares the memory of a packed row."""
+    return f"    {COMPUTED[dtype]} room_{name}[BLOCK] __attribute__((aligned({_LINE})));"
 
 
 def _begun(name: str, place: int, dtype: str) -> str:

@@ -72,7 +72,7 @@ def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> Traversal | None
 
 
 @lru_cache(maxsize=4096)
-def alike(lie: Lie, dtype: Any, count: int) -> Traversal | None:
+def plan_alike(lie: Lie, dtype: Any, count: int) -> Traversal | None:
     """The traversal for as many operands and a result that all lie alike."""
     return plan((lie,) * count, dtype, lie)
 

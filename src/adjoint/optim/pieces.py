@@ -24,7 +24,6 @@ from adjoint.expressions.trees import Expression, Operand, number
 from adjoint.kernels.pieces import PIECE
 from adjoint.loops import gate
 from adjoint.loops.element_loops import Element, ElementLoop, loop_of
-from adjoint.loops.traversal import alike
 
 Array = np.ndarray[Any, Any]
 _FLOAT32 = np.dtype(np.float32)
@@ -89,8 +88,7 @@ class Kernel:
         if self.loop is None:
             given = self.formula, self.present, self.absent, len(arrays), self.dtype
             self.loop = loop_in(*given)
-        how = alike((shape, strides, first.itemsize), dtype, len(arrays)) if are_alike else None
-        return self.loop(arrays, self.numbers, first, how) is not None
+        return self.loop.write_over(arrays, self.numbers, alike=are_alike)
 
     def _in_pieces(self, flat: list[Array]) -> None:
         for start in range(0, flat[0].size, PIECE):
