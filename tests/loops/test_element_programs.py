@@ -48,7 +48,7 @@ def test_programs_of_elements_are_sound(name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", C_TYPES)
-@pytest.mark.parametrize("step", [*element_programs.PACKED_STEPS, None])
+@pytest.mark.parametrize("step", element_programs.PACKED_STEPS)
 def test_programs_that_pack_are_sound(dtype: str, step: Any) -> None:
     for made in (element_programs.packing, element_programs.unpacking):
         program = verify_types(verify(made(dtype, step)))

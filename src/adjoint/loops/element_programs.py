@@ -134,8 +134,8 @@ def operand_name(name: str) -> str:
 
 # -- packing --------------------------------------------------------------------------------------
 
-# steps between columns that have a program of their own
-PACKED_STEPS, UNPACKED_STEPS = (1, 0, -1, 2), (1,)
+# steps between columns that have a program of their own; None: all others
+PACKED_STEPS, UNPACKED_STEPS = (1, 0, -1, 2, None), (1, None)
 
 
 def packing(dtype: str, step: int | None) -> LoopProgram:

@@ -7,12 +7,11 @@ compiler vectorises. Threads share the blocks, and values do not depend on who c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from adjoint.core.c_types import C_TYPES, COMPUTED
 from adjoint.core.dtypes import HALVES, NAMES
 from adjoint.expressions import functions
-from adjoint.expressions.c_numbers import conversion
 from adjoint.expressions.trees import Operand
 from adjoint.loops.element_loops import NUMBER_TYPES, Element
 from adjoint.loops.element_programs import (
@@ -29,7 +28,7 @@ from adjoint.loops.element_programs import (
     packing,
     unpacking,
 )
-from adjoint.loops.loop_programs import Given, LoopProgram
+from adjoint.loops.loop_programs import LoopProgram
 from adjoint.loops.printer import printed
 from adjoint.toolchain import build
 
@@ -69,6 +68,7 @@ static void row_to_float16(long n, const float *from, half_bits *to) {
   for (; i < n; i++) to[i] = ad_to_half_bits(from[i]);
 }
 """
+_CALLED_OF_ROWS = frozenset(("ad_from_half_bits", "ad_to_half_bits"))
 # The program for columns at a known step, or for any, packs rows; those of float16 are converted.
 _PACK = """
 static {c} *pack_{dtype}({s} *from, long rows, long columns, long s1, long s0, {c} *room) {{
@@ -123,19 +123,34 @@ int elements(const long *z, void *const *objects) {{
 
 def source(element: Element) -> str:
     """The C source of the loop of an element."""
-    return "".join([*_declarations(element), *_programs(element), _driver(element)])
+    moved, computed = _moving(element), _computing(element)
+    called = frozenset[str]().union(*(program.calls for program in computed))
+    needed = called.union(*(program.calls for programs in moved.values() for program in programs))
+    has_float16 = "float16" in _stored(element)
+    needed |= _CALLED_OF_ROWS if has_float16 else set()
+    prelude = functions.prelude(sorted(needed), build.data_offset())
+    rows = _ROWS_OF_FLOAT16 if has_float16 else ""
+    texts = [_choice(*which, programs) for which, programs in moved.items()]
+    texts += [printed(program, program.name) for program in computed]
+    # vectors and scalars round alike: values do not depend on where a block begins
+    is_exact = functions.rounds_alike(called)
+    return "".join([prelude, rows, element.declared, *texts, _driver(element, is_exact=is_exact)])
 
 
-def _declarations(element: Element) -> list[str]:
-    conversions = [function for dtype in _stored(element) for function in _conversions(dtype)]
-    prelude = functions.prelude(sorted({*_called(element), *conversions}), build.data_offset())
-    return [prelude, _ROWS_OF_FLOAT16 if "float16" in _stored(element) else "", element.declared]
+def _moving(element: Element) -> dict[tuple[str, bool], list[LoopProgram]]:
+    """The programs that pack blocks of a dtype (True), and those that unpack them."""
+    found = {(d, True): [packing(d, k) for k in PACKED_STEPS] for d in element.used.values()}
+    for _, d in element.results:
+        found[d, False] = [unpacking(d, k) for k in UNPACKED_STEPS]
+    return found
 
 
-def _called(element: Element) -> set[str]:
-    """The functions that the programs call."""
-    programs = [computing(element), *(choosing(element) if has_rare(element) else ())]
-    return set[str]().union(*(program.calls for program in programs))
+def _computing(element: Element) -> list[LoopProgram]:
+    """The programs that compute a block."""
+    found = []
+    for way in ((), *_ways(element)):
+        found += [*(choosing(element, way) if has_rare(element) else ()), computing(element, way)]
+    return found
 
 
 def _stored(element: Element) -> list[str]:
@@ -143,48 +158,25 @@ def _stored(element: Element) -> list[str]:
     return [*element.used.values(), *(dtype for _, dtype in element.results)]
 
 
-def _conversions(dtype: str) -> list[str]:
-    """The functions that bring numbers of a dtype to that of the computation, and back."""
-    kinds = (NAMES[dtype], NAMES[dtype].wide)
-    return (
-        [f for f in (conversion(*kinds), conversion(*kinds[::-1])) if f] if _is_half(dtype) else []
-    )
-
-
 def _is_half(dtype: str) -> bool:
     return NAMES[dtype] in HALVES
 
 
-def _programs(element: Element) -> list[str]:
-    """The texts of the loop programs."""
-    found = []
-    for dtype in dict.fromkeys(element.used.values()):
-        found += _choice(dtype, _PACK, packing, PACKED_STEPS)
-    for dtype in dict.fromkeys(dtype for _, dtype in element.results):
-        found += _choice(dtype, _UNPACK, unpacking, UNPACKED_STEPS)
-    for way in ((), *_ways(element)):
-        programs = (*choosing(element, way),) if has_rare(element) else ()
-        found += [printed(p, p.name) for p in (*programs, computing(element, way))]
-    return found
-
-
-def _choice(
-    dtype: str, template: str, made: Callable[[str, int | None], LoopProgram], steps: Sequence[int]
-) -> list[str]:
+def _choice(dtype: str, packs: bool, programs: Sequence[LoopProgram]) -> str:
     """The programs that move a block of a dtype, and the function that chooses one by the step."""
-    texts, ways = [], []
-    for step in (*steps, None):
-        program = made(dtype, step)
-        arrays = ", ".join(v.name for v in program.pointers if isinstance(v, Given))
+    texts, ways = list[str](), list[str]()
+    for step, program in zip(PACKED_STEPS if packs else UNPACKED_STEPS, programs, strict=True):
+        arrays = ", ".join(v.name for v in program.pointers)
         call = f"{program.name}({arrays}, 0, rows, columns, s1, s0);"
         if dtype == "float16" and step == 1:
-            call = _ROW_OF_FLOAT16[template is _PACK]
+            call = _ROW_OF_FLOAT16[packs]
         else:
             texts.append(printed(program, program.name, SIZES))
         ways.append(f"  {'' if step is None else f'if (s0 == {step}) '}{call}")
     s, c = C_TYPES[dtype], COMPUTED[dtype]
-    text = template.format(dtype=dtype, s=s, c=c, direct=int(s == c), ways="\n  else\n".join(ways))
-    return [*texts, text]
+    template, chosen = _PACK if packs else _UNPACK, "\n  else\n".join(ways)
+    text = template.format(dtype=dtype, s=s, c=c, direct=int(s == c), ways=chosen)
+    return "".join([*texts, text])
 
 
 _ROW_OF_FLOAT16 = (
@@ -203,7 +195,7 @@ def _ways(element: Element) -> list[tuple[str, ...]]:
 # -- the function that goes over the blocks -------------------------------------------------------
 
 
-def _driver(element: Element) -> str:
+def _driver(element: Element, *, is_exact: bool) -> str:
     used = element.used
     places = {n: k for k, (n, _) in enumerate(element.operands)}
     count = len(places) + 1
@@ -221,7 +213,7 @@ def _driver(element: Element) -> str:
         straight="0" if halves else f"s[{4 * count - 1}] == 1 && ({ways})",
         # a block with a rare element is computed by the general text
         longest="BLOCK" if has_rare(element) else "LONG",
-        exact=int(functions.rounds_alike(_called(element))),
+        exact=int(is_exact),
         rooms="\n".join(_room(n, d) for n, _, d in (*arrays, *made)),
         before="\n".join(_begun(*each) for each in made),
         computed="\n".join(_copied(element, places) or _computed(element, places)),
@@ -335,6 +327,5 @@ def _call(program: LoopProgram, names: Mapping[str, str], count: str) -> str:
     """The C call of a program for elements 0 to count - 1."""
     arguments = []
     for value, first in program.pointers.items():
-        assert isinstance(value, Given)
         arguments.append(f"{names[value.name]} + {first}" if first else names[value.name])
     return f"{program.name}({', '.join([*arguments, '0', count])})"
