@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import arena, loop_types, pipeline, program, shaping
+from adjoint.compiler import arena, loop_types, pipeline, plan, program, shaping
 from adjoint.compiler.symbolic import learning
 from adjoint.compiler.targets.c.target import CPU
 from adjoint.loops import loop_programs
@@ -55,7 +55,8 @@ def _check_plans_and_loops() -> Iterator[None]:
 
 def _verified(stage: pipeline.Stage) -> pipeline.Stage:
     """A stage, and a check of what it returns."""
-    check = {"place": arena.verify}.get(stage.__name__)
+    checks: dict[str, Any] = {"fuse": plan.verify, "place": arena.verify}
+    check = checks.get(stage.__name__)
     if check is None:
         return stage
 

@@ -144,6 +144,7 @@ from adjoint.transforms.jacobians import (
     jacrev,
     jvp,
     linearize,
+    value_and_jacobian,
 )
 from adjoint.transforms.reverse import grad, stop_gradient, value_and_grad, vjp
 from adjoint.transforms.vectorize import vmap
@@ -204,6 +205,7 @@ _MODULES = (
 )
 _NAMES = {
     "ShapeDtype": "adjoint.graph",
+    "Sparsity": "adjoint.sparse_derivatives.report",
     "compile": "adjoint.compiler.compiled",
     "associative_scan": "adjoint.graph.control.associative_scan",
     "closure_convert": "adjoint.graph.closures",
@@ -214,6 +216,7 @@ _NAMES = {
     "differentiate": "adjoint.graph",
     "eval_shape": "adjoint.graph.closures",
     "fori_loop": "adjoint.graph.control.while_loop",
+    "lagrangian_hessian": "adjoint.sparse_derivatives.derivatives",
     "linear_transpose": "adjoint.graph.closures",
     "load": "adjoint.serialization",
     "GradScaler": "adjoint.amp",
@@ -225,6 +228,8 @@ _NAMES = {
     "save": "adjoint.serialization",
     "scan": "adjoint.graph.control.scan",
     "simplify": "adjoint.graph",
+    "smoothness": "adjoint.reports.smoothness",
+    "sparsity": "adjoint.sparse_derivatives.report",
     "spmm": "adjoint.sparse",
     "svd_lowrank": "adjoint.lowrank",
     "switch": "adjoint.graph.control.cond",

@@ -12,6 +12,7 @@ from adjoint import exchange, legacy
 from adjoint.c_kernels import conversions
 from adjoint.calls import dispatch, eager, gradients, methods, operators
 from adjoint.core import allocation, generator, promotion
+from adjoint.core.importing import imported
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.homes import complex32, fans, nested, pullback, sparse, subclasses
 from adjoint.ops import runtime
@@ -20,6 +21,7 @@ from adjoint.tape.saved import saved_attribute
 from adjoint.tensor import memory, shared_memory
 from adjoint.tensor.nodes import Node
 from adjoint.tensor.tensor import Tensor, make, offer
+from adjoint.transforms import jacobians
 from adjoint.transforms.batch import mapped
 from adjoint.transforms.vectorize import vmap
 
@@ -47,6 +49,9 @@ Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 offer(TABLE.names())
 gradients.vmap = vmap
 fans.mapped = mapped
+jacobians.SparseMaker.make = lambda *asked: imported(  # a layer that most programs never load
+    "adjoint.sparse_derivatives.derivatives"
+).made(*asked)
 generator.wrap = methods.from_numpy
 promotion.large = conversions
 Node.saved_attribute = staticmethod(saved_attribute)

@@ -364,7 +364,7 @@ def test_hessian_prints_second_derivatives(capsys: pytest.CaptureFixture[str]) -
 def test_compile_reports_and_writes_c(capsys: pytest.CaptureFixture[str]) -> None:
     text = run(capsys, "compile", "model.py:loss", "--at", "f64[3]", "--grad", "--c", "loss.c")
     assert re.search(r"^calls back to nothing$", text, re.M)
-    assert re.search(r"^took +trace .* compile C ", text, re.M)
+    assert re.search(r"^took +trace .* build ", text, re.M)
     assert "int loss(const double *in_w, double *out0" in Path("loss.h").read_text()
     assert '#include "loss.h"' in Path("loss.c").read_text()
     text = run(capsys, "compile", "model.py:loss", "--at", "f64[3]", "--source")

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import routine_calls
 from adjoint.compiler.program import Program
+from adjoint.compiler.targets.c import routines
 from adjoint.toolchain import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
@@ -379,8 +379,8 @@ def test_a_program_keeps_the_addresses_that_it_reads() -> None:
     compiled, x = ad.compile(ad.linalg.solve), ad.eye(3, dtype=ad.float64)
     compiled(x, x)
     ((program, _),) = compiled.programs.values()
-    addresses = weakref.ref(routine_calls.addresses(program.code.plan.routines()))
-    routine_calls.addresses.cache_clear()
+    addresses = weakref.ref(routines.addresses(program.code.host.routines))
+    routines.addresses.cache_clear()
     gc.collect()
     assert addresses() is not None
     assert (compiled(x, x) == x).all()

@@ -38,6 +38,7 @@ from adjoint.loops.loop_programs import (
     Position,
     Room,
     Select,
+    StatementBlock,
     Store,
     Take,
     Total,
@@ -73,6 +74,10 @@ SOUND = {
         ], totals=(TOTAL,)),
         Store(Place(array(SINGLE), Affine()), Operand(CELL, REAL), source=Cell("acc")),
     ]),
+    "whether any is true": LoopProgram("nest", 8, [
+        Room(WHOLE, "acc", start=number(0, WHOLE)),
+        ForLoop(0, (FIRST,), (LAST,), [Take("any", Cell("acc"), v(REAL))]),
+    ]),
     "halves": loop(
         Load(v(HALF), Place(array(HALF), I)),
         Let(v(HALF, "v2"), Convert(Unary("-", Convert(v(HALF), SINGLE)), HALF)),
@@ -85,6 +90,12 @@ SOUND = {
     ),
 }  # fmt: skip
 BROKEN: dict[str, Any] = {
+    "a sum of fractions in a whole number": StatementBlock(
+        [
+            Room(WHOLE, "acc", start=number(0, WHOLE)),
+            Take("sum", Cell("acc"), v(REAL)),
+        ]
+    ),
     "computing with a half": Let(v(SINGLE), Binary("*", v(HALF), v(HALF))),
     "a fraction in a whole number": Let(v(WHOLE), v(REAL, "v2")),
     "a complex number in a real one": Store(Place(array(REAL), I), v(COMPLEX)),

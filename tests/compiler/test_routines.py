@@ -3,6 +3,9 @@ running extrema, places that indices choose, factors of matrices."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -208,3 +211,19 @@ def test_sizes_of_batches_that_grow_are_refused_by_compiled_layers() -> None:
     for sizes in ([2, 3], [4, 1], [1, 0]):
         with pytest.raises(ValueRangeError, match="must not grow and lie between 1 and 3"):
             compiled(ad.tensor(sizes))
+
+
+WITHOUT_EAGER_KERNELS = """
+import numpy as np
+import adjoint as ad
+x = ad.tensor(np.random.default_rng(0).random((40, 40)), dtype=ad.float64)
+f = lambda x: ad.linalg.cholesky(x @ x.mT + 40 * ad.eye(40, dtype=ad.float64)).sort(0)[0]
+compiled = ad.compile(f)
+assert np.allclose(compiled(x).numpy(), f(x).numpy())
+assert compiled.lower(x).callbacks() == []
+"""
+
+
+def test_programs_have_their_routines_where_eager_mode_has_no_c_kernels() -> None:
+    settings = os.environ | {"ADJOINT_NATIVE": "0"}
+    subprocess.run([sys.executable, "-c", WITHOUT_EAGER_KERNELS], check=True, env=settings)

@@ -871,3 +871,74 @@ def test_caches_of_transforms_know_halves() -> None:
     d = dist.TransformedDistribution(dist.Normal(ad.zeros(2, dtype=ad.float16), 1.0), [tanh])
     y = tanh(ad.tensor([5.0, -6.0], dtype=ad.float16))
     assert d.log_prob(y).isfinite().all()  # of y alone it would not be
+
+
+def _slopes(divergence: Any, x: float, dtype: Any = ad.float64) -> tuple[float, float, float]:
+    at = ad.tensor(x, dtype=dtype)
+    once = ad.grad(divergence)
+    return divergence(at).item(), once(at).item(), ad.grad(once)(at).item()
+
+
+@pytest.mark.parametrize("logits", [-36.0, -5.0, 17.0, 36.0])
+@pytest.mark.parametrize("family", [dist.Bernoulli, dist.Geometric])
+def test_divergences_by_logits_keep_the_chance_of_what_is_rare(family: Any, logits: float) -> None:
+    """KL' = p(1 - p)(l - m) of one trial; divided by p where trials go on until one succeeds."""
+    m = 0.5
+
+    def divergence(x: Any) -> Any:
+        return dist.kl_divergence(family(logits=x), family(logits=x.new_tensor(m)))
+
+    p, rest = 1 / (1 + np.exp(-logits)), 1 / (1 + np.exp(logits))
+    gap = logits - m
+    value = p * (np.log1p(np.exp(-m)) - np.log1p(np.exp(-logits)))
+    value += rest * (np.log1p(np.exp(m)) - np.log1p(np.exp(logits)))
+    first, second = p * rest * gap, p * rest * ((rest - p) * gap + 1)
+    if family is dist.Geometric:
+        first, value = (first - value * rest) / p, value / p
+    found = _slopes(divergence, logits)
+    wanted = (value, first) if family is dist.Geometric else (value, first, second)
+    np.testing.assert_allclose(found[: len(wanted)], wanted, rtol=1e-12)
+
+
+def test_divergences_of_scales_far_apart_are_finite() -> None:
+    for r in (1e-30, 1e-25, 1e25, 1e30):
+        for family, wanted in (
+            (dist.Cauchy, np.log((1 + r) / 2) + np.log((1 + r) / 2) - np.log(r)),
+            (dist.Normal, 0.5 * r * r - 0.5 - np.log(r)),
+        ):
+            one = ad.tensor(1.0, dtype=ad.float32)
+            found = dist.kl_divergence(family(0 * one, r * one), family(0 * one, one))
+            wanted = np.inf if wanted > 3.4e38 else wanted
+            np.testing.assert_allclose(found.item(), wanted, rtol=1e-5)
+
+
+def test_the_slope_of_a_cauchy_density_in_a_tiny_scale() -> None:
+    """log f = log(s/π) - log(s² + x²): 1/s far out, in float32, too."""
+    for dtype, s in ((ad.float32, 1e-30), (ad.float64, 1e-140)):
+        value, first, second = _slopes(
+            lambda s: dist.Cauchy(s.new_tensor(0.0), s).log_prob(s.new_tensor(2.0)), s, dtype
+        )
+        np.testing.assert_allclose(value, np.log(s / np.pi) - 2 * np.log(2.0), rtol=1e-6)
+        np.testing.assert_allclose(first, 1 / s, rtol=1e-6)
+        assert second < 0
+
+
+@pytest.mark.parametrize("df", [1e19, 1e25, 1e100, 1e300, np.inf])
+def test_student_of_very_many_degrees_of_freedom_is_normal(df: float) -> None:
+    t = ad.tensor([-8.0, -0.3, 0.0, 0.2, 3.0, 30.0], dtype=ad.float64)
+    many = ad.full_like(t, df)
+    cdf = dist.StudentT(many).cdf
+    wanted = ad.special.ndtr(t)
+    for way in (cdf, ad.compile(lambda t: ad.ops._student_cdf(t, ad.full_like(t, df)))):
+        np.testing.assert_allclose(way(t), wanted, rtol=1e-13)
+    density = ad.grad(lambda t: cdf(t).sum())(t)
+    np.testing.assert_allclose(density, dist.Normal(0 * t, 0 * t + 1).log_prob(t).exp(), rtol=1e-13)
+
+
+@pytest.mark.parametrize("df", [1e7, 1e9, 1e12, 1e15, 1e20])
+def test_student_moves_with_its_many_degrees_of_freedom_as_fisher_says(df: float) -> None:
+    for t in (-2.5, -0.3, 1e-3, 3.0):
+        first, second = _slopes(lambda v, t=t: ad.ops._student_cdf(v.new_tensor(t), v), df)[1:]
+        slope = np.exp(-t * t / 2) / np.sqrt(2 * np.pi) * t * (t * t + 1) / 4 / df**2
+        np.testing.assert_allclose(first, slope, rtol=100 / df + 1e-14)
+        np.testing.assert_allclose(second, -2 * slope / df, rtol=100 / df + 1e-14)

@@ -13,6 +13,8 @@ import pytest
 
 import adjoint as ad
 from adjoint import export
+from adjoint.c_kernels import loading
+from adjoint.compiler import routines
 from adjoint.core import pytrees
 from adjoint.toolchain import build
 
@@ -86,6 +88,21 @@ def test_library_routines_are_in_the_file(tmp_path: Path) -> None:
     outputs = run_exported(tmp_path, function, *inputs)
     for got, expected in zip(outputs, pytrees.leaves(function(*inputs)), strict=True):
         np.testing.assert_allclose(got, expected.numpy(), rtol=1e-9)
+
+
+def test_kernels_of_exported_code_stand_together(tmp_path: Path) -> None:
+    """No file of kernels names what another one names, warns, or shows a name to other code."""
+    files = {file for file, _ in routines.STRIDED.values()}
+    used = {(file, kind) for file in files for kind in ("float", "double")}
+    source, made = tmp_path / "kernels.c", tmp_path / "kernels.so"
+    for some in (used, *({each} for each in sorted(used))):
+        source.write_text(f"#include <math.h>\n#define TEAM 1\n{loading.standalone(some)}")
+        compiler = build.compiler()
+        assert compiler is not None
+        flags = ["-std=c99", "-O1", "-shared", "-fPIC", "-Wall", "-Wno-unknown-pragmas", "-Werror"]
+        subprocess.run([*compiler, *flags, str(source), "-o", str(made)], check=True)
+        library = ctypes.CDLL(str(made))
+        assert not any(hasattr(library, f"product_{kind}") for kind in ("float", "double"))
 
 
 def test_float32_stays_float32(tmp_path: Path) -> None:

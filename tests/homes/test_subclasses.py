@@ -440,3 +440,19 @@ def test_a_class_keeps_what_is_near_a_kink() -> None:
         written.backward()
         assert leaf.grad.tolist() == [0, 0, 0]
         assert type(leaf.norm().detach()) is type(x)
+
+
+def test_a_write_through_a_view_near_a_kink_keeps_the_class() -> None:
+    """The derivatives are those of plain tensors: of what was written, and of other views."""
+    found = []
+    for kind in (ad.Tensor, Kept):
+        x = ad.tensor([0.0, -1.0, 2.0], dtype=ad.float64, requires_grad=True)
+        sizes = x.as_subclass(kind).abs()
+        written, other = sizes[:2], sizes[1:]
+        written += x[1:].as_subclass(kind) * 3
+        result = (sizes * sizes).sum() + (other * other * other).sum() + written.sum()
+        assert {type(t) for t in (sizes, written, other, result)} == {kind}
+        (first,) = ad.autograd.grad(result, [x], create_graph=True)
+        (second,) = ad.autograd.grad(first.sum(), [x])
+        found.append((result.item(), first.tolist(), second.tolist()))
+    assert found[0] == found[1] == (417.0, [0.0, -177.0, 502.0], [0.0, -70.0, 278.0])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -38,6 +39,10 @@ BELOW: dict[str, tuple[str, ...]] = {
     "compiler": (
         *("core", "table", "checks", "expressions", "ops", *EAGER, "transforms", "graph"),
         *("toolchain", "loops", "c_kernels"),
+    ),
+    "sparse_derivatives": (
+        *("core", "c_kernels", "table", "ops", *EAGER, "transforms", "graph", "compiler"),
+        "sparse",
     ),
     "autograd": ("core", "ops", *EAGER, "doors", "transforms", "absent", "legacy"),
     "nn": ("core", "checks", "table", "ops", *EAGER, "doors", "compiler", "func", "absent"),
@@ -200,3 +205,45 @@ def test_only_modules_of_others_are_loaded_lazily() -> None:
         if 'Lazy("adjoint' in path.read_text()
     ]
     assert wrong == []
+
+
+# a statement of C, or a line of its preprocessor, in a string
+_C_TEXT = re.compile(
+    r"^\s*#(define|pragma|include)\b|\*restrict\b|\b__builtin_\w+"
+    r"|\b(const|long|double|float|int|char|void|static|extern|typedef)\b[^;{}\n]*[;{]\s*$"
+    r"|\b(for|while|if) \(.*[;{]",
+    re.MULTILINE,
+)
+
+
+def _strings(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """The strings of a module, without its docstrings; of f-strings the parts outside braces."""
+    texts = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    about = {id(n.body[0].value) for n in ast.walk(tree) if isinstance(n, texts) and _is_text(n)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = (p.value if isinstance(p, ast.Constant) else "x" for p in node.values)
+            yield "".join(map(str, parts)), node.lineno
+        elif (
+            isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in about
+        ):
+            yield node.value, node.lineno
+
+
+def _is_text(node: ast.Module | ast.ClassDef | ast.FunctionDef) -> bool:
+    return bool(node.body) and isinstance(node.body[0], ast.Expr)
+
+
+def c_texts(path: Path) -> list[int]:
+    """The lines of a module at which it writes C."""
+    return [line for text, line in _strings(ast.parse(path.read_text())) if _C_TEXT.search(text)]
+
+
+def test_c_is_written_by_its_target() -> None:
+    """Of the compiler only `targets/c` writes C: all else is data that any target prints."""
+    target = SOURCE / "compiler" / "targets" / "c"
+    others = [p for p in (SOURCE / "compiler").rglob("*.py") if not p.is_relative_to(target)]
+    wrong = [f"{p.relative_to(SOURCE)}:{line}" for p in others for line in c_texts(p)]
+    assert wrong == []
+    found = [path.name for path in target.glob("*.py") if c_texts(path)]
+    assert {"render.py", "printer.py", "regions.py", "routines.py", "entry.py"} <= {*found}

@@ -28,7 +28,6 @@ READERS = {
     "calls/eager.py": "schemas, as people write them",
     "toolchain/discovery.py": "any C source: declarations that a compiler lacks are taken out",
     "toolchain/units.py": "any C source: a long one is cut for several processes",
-    "export/c.py": "the prelude of a program, replaced by one of standard headers",
 }
 NAMES = frozenset(("text", "source", "body", "code", "c_text", "printed"))  # of generated text
 # words that are looked for in a text, each with whose text it is

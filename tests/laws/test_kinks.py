@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.core.errors import InplaceError
 from tests.operators.test_linalg import SECOND_ORDER
 
 Function = Callable[[Any], Any]
@@ -359,3 +360,150 @@ def test_a_traced_root_may_be_written_to() -> None:
     true = 2 * np.sqrt([1.5, 3.5])
     np.testing.assert_allclose(curvature(x, y).numpy(), true)
     np.testing.assert_allclose(ad.trace(curvature, x, y)(x, y).numpy(), true)
+
+
+# ---- several kinks at once: the ratio of what is infinitely small is that of their arguments -----
+
+# Lengths of y = Ax times the factor that is named, each by operators of its own.
+LENGTHS: dict[str, tuple[float, Function]] = {
+    "norm": (3.0, lambda y: (3 * y).norm()),
+    "norm of a view": (0.7, lambda y: ad.linalg_vector_norm((-0.7 * y).reshape(1, -1), 2, (1,))[0]),
+    "root of squares": (2.5, lambda y: (2.5 * y).square().sum().sqrt()),
+    "norm of norms": (2.0, lambda y: 2 * ad.stack([y[:1].norm(), y[1:].norm()]).norm()),
+    "norm of both signs": (math.sqrt(2), lambda y: ad.cat([y, -y]).norm()),
+    "std": (0.5, lambda y: ad.cat([y, -y]).std(correction=0) * math.sqrt(3) / 2),
+    "norm of sizes": (1.5, lambda y: (1.5 * y).abs().norm()),
+    "hypot": (4.0, lambda y: 4 * ad.hypot(y[0].abs(), y[1:].norm())),
+}
+# Exponents that add up to 2: the product of such powers is a multiple of ‖y‖².
+EXPONENTS = ((1, 1), (3, -1), (0.5, 1.5), (1, 0.5, 0.5), (1, 1, 1, -1))
+# What is done with the product, and its slope at 0.
+AROUND: tuple[tuple[Function, float], ...] = (
+    (lambda p: p, 1),
+    (lambda p: (1 + p).log(), 1),
+    (lambda p: 3 * p.sin(), 3),
+    (lambda p: p.exp() * p.cos(), 1),
+)
+
+
+def products_of_lengths(seed: int) -> tuple[Function, int, Any]:
+    """A function of several lengths that are 0 at 0, how many arguments it has, its Hessian."""
+    rng = np.random.default_rng(seed)
+    pick = lambda options: list(options)[rng.integers(len(options))]
+    n = int(rng.integers(1, 4))
+    matrix = rng.integers(-2, 3, (3, n)) + 0.25 * np.eye(3, n)
+    exponents, (around, slope) = pick(EXPONENTS), pick(AROUND)
+    lengths = [LENGTHS[pick(LENGTHS)] for _ in exponents]
+    factor = math.prod(c**p for (c, _), p in zip(lengths, exponents, strict=True))
+
+    def f(x: Any) -> Any:
+        y = ad.tensor(matrix) @ x
+        return around(math.prod(g(y) ** p for (_, g), p in zip(lengths, exponents, strict=True)))
+
+    return f, n, 2 * slope * factor * matrix.T @ matrix
+
+
+# forward mode alone does not see how fast Σx² changes, whose slope is 0
+FAST = [w for w in WAYS if w not in ("compiled", "traced", "forward over forward")]
+
+
+@pytest.mark.parametrize(
+    ("way", "seed"), [(w, s) for w in FAST for s in range(40)] + [("traced", 0), ("compiled", 1)]
+)
+def test_several_lengths_that_are_zero_at_once(way: str, seed: int) -> None:
+    f, n, true = products_of_lengths(seed)
+    found = WAYS[way](f, ad.zeros(n, dtype=ad.float64)).numpy()
+    np.testing.assert_allclose(found, true, 1e-9, 1e-9 * np.abs(true).max())
+
+
+def after_a_write(x: Any) -> Any:
+    y = x * 1
+    y.mul_(3)
+    return y.norm() * x.norm()
+
+
+def distances(x: Any) -> Any:
+    points = ad.tensor(np.stack([0 * POINT, POINT, 0 * POINT]))
+    return (ad.cdist(x[None], points) * ad.cdist(2 * x[None], 2 * points)).sum()
+
+
+def mapped(x: Any) -> Any:
+    factors = ad.tensor([1.0, 2.0], dtype=ad.float64)
+    return ad.vmap(lambda c: (c * x).norm() * (3 * c * x).norm())(factors).sum()
+
+
+# A function of several lengths that are 0 at 0, and its Hessian there.
+SCALES: dict[str, tuple[Function, Any]] = {
+    "norms": (lambda x: x.norm() * (2 * x).norm(), 4 * I),
+    "sizes": (lambda x: (x.abs() * (3 * x).abs()).sum(), 6 * I),
+    "sizes in one call": (lambda x: ad.stack([x, 3 * x]).abs().prod(0).sum(), 6 * I),
+    "norms in one call": (lambda x: ad.stack([x, 2 * x]).norm(dim=1, keepdim=True).prod(), 4 * I),
+    "the same twice": (lambda x: (x - 1).norm() * 0 + (x - 0).norm() * (0 - x).norm(), 2 * I),
+    "kernels": (
+        lambda x: matern3((x / 0.5).norm()) * matern5((x / 2).norm()),
+        -(12 + 5 / 12) * I,
+    ),
+    "complex": (lambda x: ad.complex(*x).abs() * (2 * ad.complex(*x)).abs(), 4 * I),
+    "after a write": (after_a_write, 6 * I),
+    "cdist": (distances, 12 * I),
+    "vmap": (mapped, 30 * I),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", SCALES)
+def test_lengths_of_different_scales(name: str, way: str) -> None:
+    f, true = SCALES[name]
+    found = WAYS[way](f, ad.zeros(2, dtype=ad.float64)).numpy()
+    np.testing.assert_allclose(found, true, 1e-9, 1e-9)
+
+
+# Functions of several roots, and their derivatives at 0.
+SEVERAL_ROOTS: dict[str, tuple[Function, float]] = {
+    "of x and 2x": (lambda x: x.sqrt() * (2 * x).sqrt(), math.sqrt(2)),
+    "of x and 1 - cos": (lambda x: x.sqrt() * (5 * x.sin()).sqrt(), math.sqrt(5)),
+    "three": (lambda x: (2 * x).sqrt() * (3 * x).sqrt() ** 3 / (7 * x).sqrt() ** 2, 54**0.5 / 7),
+    "powers": (lambda x: (4 * x) ** 1.5 / (9 * x) ** 0.5, 8 / 3),
+    "in one call": (lambda x: ad.stack([x, 9 * x]).sqrt().prod(0), 3.0),
+    "from both sides": (lambda x: x.sqrt() / (3 * x.exp() - 3).sqrt() * x, 1 / math.sqrt(3)),
+    "of a root": (lambda x: (4 * x.sqrt()).sqrt() ** 3 * (16 * x) ** 0.5 / x.sqrt() ** 0.5, 32.0),
+    "beside 1": (lambda x: (1 + x.sqrt()) * (1 - (3 * x).sqrt()) - x.sqrt() + (3 * x).sqrt(),
+                 -math.sqrt(3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("way", FIRST)
+@pytest.mark.parametrize("name", SEVERAL_ROOTS)
+def test_several_roots_that_are_zero_at_once(name: str, way: str, dtype: str) -> None:
+    f, at_zero = SEVERAL_ROOTS[name]
+    x = ad.tensor([0.0, 0.25, 0.0, 0.0], dtype=getattr(ad, dtype))
+    found = FIRST[way](f, x).numpy()
+    beside = gradient(f)(ad.tensor(0.25, dtype=ad.float64)).item()
+    true = np.where(x.numpy() == 0, at_zero, beside)
+    np.testing.assert_allclose(found, true, 1e-11 if dtype == "float64" else 1e-4)
+
+
+def test_hooks_see_nothing_of_how_fast_an_argument_changes() -> None:
+    """They see what a call without a kink shows them."""
+    seen: dict[float, list[str]] = {}
+    for at in (0.0, 1.0):
+        x = ad.tensor([at, 2.0], dtype=ad.float64, requires_grad=True)
+        names = seen.setdefault(at, [])
+        x.register_hook(lambda grad, names=names: names.append("leaf"))
+        y = x * 3
+        y.register_hook(lambda grad, names=names: names.append("product"))
+        y.sqrt().cos().sum().backward()
+    assert seen[0.0] == seen[1.0] == ["product", "leaf"]
+
+
+def test_a_kink_raises_nothing_that_a_backward_pass_would_raise() -> None:
+    x = ad.tensor([0.0, 2.0], dtype=ad.float64, requires_grad=True)
+    y = x * 1
+    z = y * y
+    with ad.no_grad():
+        y += 1  # the product saved it
+    root = z.sqrt()
+    assert root.tolist() == [0.0, 2.0]
+    with pytest.raises(InplaceError):
+        root.sum().backward()

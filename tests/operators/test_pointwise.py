@@ -305,3 +305,31 @@ def test_slopes_of_powers_of_halves_have_the_rounded_number(
     assert ad.equal(forward(x), reverse(x))
     assert ad.equal(ad.compile(forward)(x), reverse(x))
     assert ad.equal(reverse(x.expand(50_000).clone())[:1], reverse(x))
+
+
+_ENDS = [complex(a, b) for a in (0.0, -0.0, 1.0, -7.0, np.inf, -np.inf, np.nan)
+         for b in (0.0, -0.0, 2.5, -1.0, np.inf, -np.inf, np.nan)]  # fmt: skip
+
+
+def _parts_agree(found: Any, wanted: Any, rtol: float) -> None:
+    for part in ("real", "imag"):  # of infinite numbers, too
+        np.testing.assert_allclose(getattr(found, part), getattr(wanted, part), rtol, 1e-13)
+
+
+@pytest.mark.parametrize("name", ["log", "log2", "log10", "sgn", "exp", "sqrt", "log1p"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_functions_at_infinities_are_the_same_compiled(name: str, dtype: str) -> None:
+    z = ad.tensor(_ENDS, dtype=getattr(ad, dtype))
+    with np.errstate(all="ignore"):
+        eager, compiled = (f(z).numpy() for f in (getattr(ad, name), ad.compile(getattr(ad, name))))
+    _parts_agree(compiled, eager, 1e-5 if dtype == "complex64" else 1e-13)
+
+
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_complex_sums_of_powers_at_infinities_are_the_same_compiled(name: str) -> None:
+    z = ad.tensor(_ENDS, dtype=ad.complex128)
+    a, b = z.repeat(len(_ENDS)), z.repeat_interleave(len(_ENDS))
+    with np.errstate(all="ignore"):
+        eager = getattr(ad, name)(a, b).numpy()
+        compiled = ad.compile(getattr(ad, name))(a, b).numpy()
+    _parts_agree(compiled, eager, 1e-13)

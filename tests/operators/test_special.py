@@ -19,6 +19,7 @@ import pytest
 from scipy.special import kve
 
 import adjoint as ad
+import adjoint.scipy.special as ad_special
 from adjoint.testing.certificates import subjects, truths
 from tests import ROOT
 
@@ -373,3 +374,43 @@ def test_without_a_compiler_vectors_have_the_values_of_single_numbers() -> None:
     settings = os.environ | {"ADJOINT_NATIVE": "0"}
     done = subprocess.run([sys.executable, program], env=settings, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("nu", [0.5, -0.5, 2.3, 7.3, -6.3, 19.4])
+@pytest.mark.parametrize("kind", ["jv", "yv", "iv", "kv", "ive", "kve"])
+def test_bessel_functions_of_real_orders_are_within_few_ulp(kind: str, nu: float) -> None:
+    """Beside the amplitude of J and Y, also where SciPy is off by two hundred."""
+    functions = {"j": mp.besselj, "y": mp.bessely, "i": mp.besseli, "k": mp.besselk}
+    x = np.concatenate((10.0 ** np.linspace(-3, 1.39, 60), [9.648743127424208, 11.020203671503985]))
+    found = ad.ops._bessel(ad.from_numpy(x), ad.full((62,), nu, dtype=ad.float64), kind).numpy()
+    with mp.workdps(40):
+        for z, value in zip(x.tolist(), found.tolist(), strict=True):
+            scale = {"ive": mp.exp(-z), "kve": mp.exp(z)}.get(kind, 1)
+            true = functions[kind[0]](mp.mpf(nu), mp.mpf(z)) * scale
+            size = abs(true)
+            if kind in ("jv", "yv") and z > abs(nu):  # it oscillates
+                size = max(size, mp.sqrt(2 / (mp.pi * z)))
+            most = 64 if kind in ("kv", "kve") else 12  # SciPy's where x is large
+            assert abs(value - true) <= most * np.finfo(float).eps * size, (z, value, true)
+
+
+@pytest.mark.parametrize("name", ["boxcox", "boxcox1p", "inv_boxcox", "inv_boxcox1p"])
+def test_slopes_of_power_transforms_have_their_digits_at_every_size(name: str) -> None:
+    def true(x: Any, y: Any) -> Any:
+        if name.startswith("inv"):
+            return (1 + x * y) ** (1 / y) - name.endswith("1p")
+        return ((x + name.endswith("1p")) ** y - 1) / y
+
+    ours = getattr(ad_special, name)
+    at = [0.0004, 0.03, 0.7, 7.3, 48.9]
+    for x, y in itertools.product(at, [-1.5, -0.01, 1e-9, 0.3, 2.0, 11.0]):
+        if name.startswith("inv") and 1 + x * y <= 0.01:
+            continue
+        point = [ad.tensor(v, dtype=ad.float64) for v in (x, y)]
+        with mp.workdps(60):
+            for place in (0, 1):
+                orders = (1, 0) if place == 0 else (0, 1)
+                wanted = float(mp.diff(true, (mp.mpf(x), mp.mpf(y)), orders))
+                slope = ad.grad(ours, argnums=place)
+                for found in (slope(*point), ad.compile(slope)(*point)):
+                    assert found.item() == pytest.approx(wanted, rel=2e-14), (x, y, place)

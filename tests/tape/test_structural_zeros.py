@@ -476,3 +476,14 @@ def test_a_column_without_meaning_is_refused(
     )
     with pytest.raises(TableError, match=message):
         ad.library(path)
+
+
+@pytest.mark.parametrize("run", [lambda f: f, ad.compile], ids=["eager", "compiled"])
+def test_zeros_of_a_tangent_that_is_broadcast_and_moved(run: Any) -> None:
+    """relu(x) does not depend on x < 0, nor does what is made of it by broadcasting and views."""
+    row = ad.tensor([1.0, 2.0, 3.0])
+    f = lambda x: (x.relu()[:, None] * row).reshape(-1).sqrt()
+    pushed = run(lambda x, v: ad.jvp(f, (x,), (v,))[1])
+    found = pushed(ad.tensor([-1.0, 4.0]), ad.ones(2))
+    expected = [0.0, 0.0, 0.0, *(row.sqrt() / 4).tolist()]
+    assert found.tolist() == pytest.approx(expected)

@@ -460,6 +460,44 @@ def test_a_selective_checkpoint_around_a_kink(kept: str) -> None:
     assert close(ad.as_tensor(found), gradients(f, x)[0])
 
 
+def test_a_write_to_a_view_near_a_kink_in_a_selective_checkpoint() -> None:
+    def f(x: ad.Tensor) -> ad.Tensor:
+        sizes = (x - x.detach()).abs()
+        part = sizes[:2]
+        part += x[1:] * 3
+        return (sizes * sizes).sum() + part.sum()
+
+    contexts = functools.partial(create_selective_checkpoint_contexts, [ad.ops.mul.Tensor])
+    x = leaf(1.0, 2.0, 3.0)
+    (found,) = gradients(functools.partial(apart, f, context_fn=contexts), x)
+    assert close(ad.as_tensor(found), gradients(f, x)[0])
+
+
+def test_a_checkpoint_around_roots_at_zero() -> None:
+    """A second run saves the numbers that the first one saved, near a kink, too."""
+    f = lambda x: (x.sqrt() * x.sqrt() + (0.3 * x).sqrt() ** 4).sum()
+    x = leaf(0.0, 4.0, 0.0)
+    (found,) = gradients(functools.partial(apart, f), x)
+    assert close(ad.as_tensor(found), gradients(f, x)[0])
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_kink_does_not_run_a_checkpoint_before_it(reentrant: bool) -> None:
+    runs = []
+
+    def f(x: ad.Tensor) -> ad.Tensor:
+        runs.append(x)
+        return x * x.exp()
+
+    x = leaf(0.0, 4.0, 0.0)
+    y = checkpoint(f, x, use_reentrant=reentrant)
+    z = y.sqrt() * y.sqrt()
+    assert len(runs) == 1
+    z.sum().backward()
+    assert len(runs) == 2
+    assert close(x.grad, [1.0, 5 * np.exp(4.0), 1.0])
+
+
 def test_a_selective_checkpoint_that_writes_to_its_argument() -> None:
     contexts = functools.partial(create_selective_checkpoint_contexts, [ad.ops.sin.default])
 

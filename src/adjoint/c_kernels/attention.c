@@ -9,7 +9,7 @@
 
 #define QUERIES 128 /* in a block */
 #define KEYS 256
-#define SHARE 1024 /* queries that a thread works on at a time */
+#define AT_ONCE 1024 /* queries that a thread works on at a time */
 
 /* The arrays of a call, in the order of their steps along the batch. */
 enum { Q, K, V, O, G, DQ, DK, DV, BIAS, START, END, COIN, SUM, ARRAYS };
@@ -46,10 +46,6 @@ static uint32_t mixed(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-/* What follows is written once for each REAL: float, double. */
-
-/* ---- scores ---- */
-
 /* The range of keys that some query of a block sees. */
 static void reach(const Sizes *z, const Operands *x, const long *at, long first, long rows, long *low, long *high) {
   *low = 0, *high = z->keys;
@@ -64,6 +60,10 @@ static void reach(const Sizes *z, const Operands *x, const long *at, long first,
     *high = least(*high, z->keys);
   }
 }
+
+/* What follows is written once for each REAL: float, double. */
+
+/* ---- scores ---- */
 
 /* One row of scores: times the scale, plus the bias; -infinity for a masked key. */
 static void finish_REAL(const Sizes *z, const Operands *x, const long *at, long query, long first, long keys, REAL *s) {
@@ -167,11 +167,11 @@ static void forward_REAL(const Sizes *z, const Operands *x, const long *at, long
   }
 }
 
-int attend_REAL(const Sizes *z, const Operands *x, REAL *output, REAL *sums) {
+KERNEL int attend_REAL(const Sizes *z, const Operands *x, REAL *output, REAL *sums) {
   const long count = matrices(z);
   const int threads = count * z->queries * z->keys > 4096 ? TEAM : 1;
-  const long each = count >= threads ? SHARE : up((z->queries * count + threads - 1) / threads, QUERIES);
-  const long share = most(least(z->queries, least(each, SHARE)), 1);
+  const long each = count >= threads ? AT_ONCE : up((z->queries * count + threads - 1) / threads, QUERIES);
+  const long share = most(least(z->queries, least(each, AT_ONCE)), 1);
   const long shares = (z->queries + share - 1) / share, work = count * shares;
   int failed = 0;
 #pragma omp parallel num_threads(most(least(threads, work), 1))
@@ -279,11 +279,12 @@ static void backward_REAL(const Sizes *z, const Operands *x, const Gradients_REA
 }
 
 /* The gradients, which begin as zeros; those that are not wanted are null. No two matrices of a batch may share one. */
-int attend_backward_REAL(const Sizes *z, const Operands *x, const Gradients_REAL *y) {
+KERNEL int attend_backward_REAL(const Sizes *z, const Operands *x, const Gradients_REAL *y) {
   const long count = matrices(z);
   const int threads = count > 1 && count * z->queries * z->keys > 4096 ? TEAM : 1;
   const long wide = wide_REAL(z->width), deep = wide_REAL(z->depth), keys = wide_REAL(KEYS);
   int failed = 0;
+  (void)threads; /* without OpenMP */
 #pragma omp parallel num_threads(threads)
   {
     const long strip = STRIPS_REAL(most(most(z->width, z->depth), KEYS));

@@ -13,15 +13,15 @@
 
 #if defined(__AVX512F__)
 #define BYTES 64 /* of a vector */
-#define ROWS 8   /* channels whose sums are in registers at once */
+#define CHANNELS 8   /* channels whose sums are in registers at once */
 #elif defined(__AVX__)
 #define BYTES 32
-#define ROWS 4
+#define CHANNELS 4
 #else
 #define BYTES 16
-#define ROWS 4
+#define CHANNELS 4
 #endif
-#define WIDE 3           /* vectors of places, or taps, combined with them */
+#define VECTORS 3           /* vectors of places, or taps, combined with them */
 #define WIDEST 6         /* vectors of places combined with one channel: enough sums to keep the adders busy */
 #define ROOM (1L << 18)  /* bytes of copied image in one piece of work */
 
@@ -37,9 +37,6 @@ typedef struct {
   long reach[3], planes, channels, count;        /* rows beyond the places that taps reach, copies, pieces in all */
 } Cut;
 
-static long least(long x, long y) { return x < y ? x : y; }
-static long most(long x, long y) { return x > y ? x : y; }
-static long up(long x, long step) { return (x + step - 1) / step * step; }
 static long taps_of(const Geometry *g) { return g->kernel[0] * g->kernel[1] * g->kernel[2]; }
 static long span(const Geometry *g, int d) { return (g->kernel[d] - 1) * g->dilation[d]; }
 
@@ -50,7 +47,7 @@ static long piece_elements(const Cut *c) {
 }
 
 /* Halve depths, then rows, until a piece fits into the cache and every thread has one. */
-static void cut(const Geometry *g, Cut *c, long element) {
+static void cut_image(const Geometry *g, Cut *c, long element) {
   long around = g->images * g->groups;
   for (int d = 0; d < 3; d++) c->each[d] = c->places[d], c->pieces[d] = 1;
   for (;;) {
@@ -87,7 +84,7 @@ static Cut cut_small(const Geometry *g, long element) {
     c.first[d] = 0, c.places[d] = g->small[d], c.reach[d] = span(g, d) / g->stride[d];
     c.planes *= least(g->stride[d], span(g, d) + 1);
   }
-  cut(g, &c, element);
+  cut_image(g, &c, element);
   return c;
 }
 
@@ -99,7 +96,7 @@ static Cut cut_large(const Geometry *g, long element) {
     c.places[d] = (g->large[d] - 1 + g->padding[d]) / g->stride[d] + 1 - c.first[d];
     c.reach[d] = span(g, d) / g->stride[d];
   }
-  cut(g, &c, element);
+  cut_image(g, &c, element);
   return c;
 }
 
@@ -141,10 +138,8 @@ static long large_taps(const Geometry *g, const Piece *p, const long *rest, long
 typedef REAL vector_REAL __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
 #define LANES_REAL ((long)(BYTES / sizeof(REAL)))
 
-static REAL *room_REAL(long elements) {
-  void *found = NULL;
-  size_t bytes = (size_t)(elements + 4 * WIDE * LANES_REAL) * sizeof(REAL);
-  return posix_memalign(&found, 64, bytes) ? NULL : (REAL *)found;
+static REAL *space_REAL(long elements) {
+  return aligned_alloc(64, (size_t)up((elements + 4 * VECTORS * LANES_REAL) * (long)sizeof(REAL), 64));
 }
 
 /* Copy elements first, first + stride, ... of a row of `size` elements; zeros beyond its ends. */
@@ -197,7 +192,7 @@ static void copy_small_REAL(const Geometry *g, const Piece *p, const REAL *small
 static inline __attribute__((always_inline)) void sums_REAL(
     const int rows, const int wide, const REAL *image, long channels, long plane, const long *taps, long count,
     const REAL *weights, REAL *out, long out_step) {
-  vector_REAL sum[ROWS][WIDEST];
+  vector_REAL sum[CHANNELS][WIDEST];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
@@ -226,23 +221,23 @@ static inline __attribute__((always_inline)) void sums_REAL(
   }
 SUMS_REAL(1, 1) SUMS_REAL(1, 2) SUMS_REAL(1, 3) SUMS_REAL(1, 6) SUMS_REAL(2, 1) SUMS_REAL(2, 2) SUMS_REAL(2, 3)
 SUMS_REAL(4, 1) SUMS_REAL(4, 2) SUMS_REAL(4, 3)
-#if ROWS == 8
+#if CHANNELS == 8
 SUMS_REAL(8, 1) SUMS_REAL(8, 2) SUMS_REAL(8, 3)
 #endif
 typedef void (*Sums_REAL)(const REAL *, long, long, const long *, long, const REAL *, REAL *, long);
-static const Sums_REAL sums_table_REAL[][WIDE] = {
+static const Sums_REAL sums_table_REAL[][VECTORS] = {
     {sums_1_1_REAL, sums_1_2_REAL, sums_1_3_REAL}, {sums_2_1_REAL, sums_2_2_REAL, sums_2_3_REAL},
     {sums_4_1_REAL, sums_4_2_REAL, sums_4_3_REAL},
-#if ROWS == 8
+#if CHANNELS == 8
     {sums_8_1_REAL, sums_8_2_REAL, sums_8_3_REAL},
 #endif
 };
 
-/* Channels come in groups of ROWS, the rest in smaller powers of two; return how many, and which kernel. */
+/* Channels come in groups of CHANNELS, the rest in smaller powers of two; return how many, and which kernel. */
 #ifndef TAKEN
 #define TAKEN
 static long taken(long left, int *which) {
-  int log = ROWS == 8 ? 3 : 2;
+  int log = CHANNELS == 8 ? 3 : 2;
   while ((1L << log) > left) log--;
   *which = log;
   return 1L << log;
@@ -250,13 +245,13 @@ static long taken(long left, int *which) {
 #endif
 
 /* All places of one depth: out[row][place], for `rows` channels. */
-static void along_REAL(int which, const REAL *image, long channels, long plane, const long *taps, long count,
+static void combine_along_REAL(int which, const REAL *image, long channels, long plane, const long *taps, long count,
                        const REAL *weights, REAL *out, long out_step, long places) {
   long at = 0;
   for (; which == 0 && at + WIDEST * LANES_REAL <= places; at += WIDEST * LANES_REAL)
     sums_1_6_REAL(image + at, channels, plane, taps, count, weights, out + at, out_step);
-  for (; at < places; at += WIDE * LANES_REAL) {
-    long vectors = least(WIDE, (places - at + LANES_REAL - 1) / LANES_REAL);
+  for (; at < places; at += VECTORS * LANES_REAL) {
+    long vectors = least(VECTORS, (places - at + LANES_REAL - 1) / LANES_REAL);
     sums_table_REAL[which][vectors - 1](image + at, channels, plane, taps, count, weights, out + at, out_step);
   }
 }
@@ -276,11 +271,11 @@ static void pack_REAL(REAL *to, const REAL *weights, long outputs, long outer, l
   }
 }
 
-int convolve_REAL(const Geometry *g, const REAL *large, const REAL *weights, const REAL *bias, REAL *small) {
+KERNEL int convolve_REAL(const Geometry *g, const REAL *large, const REAL *weights, const REAL *bias, REAL *small) {
   long taps_count = taps_of(g), per_group = g->b * g->a * taps_count;
   Cut c = cut_small(g, sizeof(REAL));
-  long widest = up((c.each[1] - 1) * (c.each[2] + c.reach[2]) + c.each[2], LANES_REAL) + WIDE * LANES_REAL;
-  REAL *packed = room_REAL(g->groups * per_group);
+  long widest = up((c.each[1] - 1) * (c.each[2] + c.reach[2]) + c.each[2], LANES_REAL) + VECTORS * LANES_REAL;
+  REAL *packed = space_REAL(g->groups * per_group);
   int failed = packed == NULL;
   if (failed) return 1;
   for (long n = 0; n < g->groups; n++)
@@ -288,7 +283,7 @@ int convolve_REAL(const Geometry *g, const REAL *large, const REAL *weights, con
               taps_count);
 #pragma omp parallel num_threads(TEAM) if (c.count > 1)
   {
-    REAL *image = room_REAL(piece_elements(&c)), *out = room_REAL(ROWS * widest);
+    REAL *image = space_REAL(piece_elements(&c)), *out = space_REAL(CHANNELS * widest);
     long *taps = malloc((size_t)taps_count * sizeof(long));
     if (!image || !out || !taps) {
 #pragma omp atomic write
@@ -306,7 +301,7 @@ int convolve_REAL(const Geometry *g, const REAL *large, const REAL *weights, con
         int which;
         long rows = taken(g->b - b, &which);
         for (long d = 0; d < p.count[0]; d++) {
-          along_REAL(which, image + d * p.extent[1] * row, g->a, p.plane, taps, taps_count, panel, out, widest,
+          combine_along_REAL(which, image + d * p.extent[1] * row, g->a, p.plane, taps, taps_count, panel, out, widest,
                      places);
           for (long r = 0; r < rows; r++) {
             long channel = p.group * g->b + b + r;
@@ -332,11 +327,11 @@ int convolve_REAL(const Geometry *g, const REAL *large, const REAL *weights, con
   return failed;
 }
 
-int spread_REAL(const Geometry *g, const REAL *small, const REAL *weights, const REAL *bias, REAL *large) {
+KERNEL int spread_REAL(const Geometry *g, const REAL *small, const REAL *weights, const REAL *bias, REAL *large) {
   long taps_count = taps_of(g), per_group = g->b * g->a * taps_count;
   Cut c = cut_large(g, sizeof(REAL));
-  long widest = up((c.each[1] - 1) * (c.each[2] + c.reach[2]) + c.each[2], LANES_REAL) + WIDE * LANES_REAL;
-  REAL *packed = room_REAL(g->groups * per_group);
+  long widest = up((c.each[1] - 1) * (c.each[2] + c.reach[2]) + c.each[2], LANES_REAL) + VECTORS * LANES_REAL;
+  REAL *packed = space_REAL(g->groups * per_group);
   long *spare = malloc((size_t)(2 * taps_count) * sizeof(long));
   int failed = packed == NULL || spare == NULL;
   if (failed) { free(packed), free(spare); return 1; }
@@ -356,7 +351,7 @@ int spread_REAL(const Geometry *g, const REAL *small, const REAL *weights, const
   free(spare);
 #pragma omp parallel num_threads(TEAM) if (c.count > 1) private(rest)
   {
-    REAL *image = room_REAL(piece_elements(&c)), *out = room_REAL(ROWS * widest);
+    REAL *image = space_REAL(piece_elements(&c)), *out = space_REAL(CHANNELS * widest);
     long *taps = malloc((size_t)(2 * taps_count) * sizeof(long));
     if (!image || !out || !taps) {
 #pragma omp atomic write
@@ -382,7 +377,7 @@ int spread_REAL(const Geometry *g, const REAL *small, const REAL *weights, const
               for (long d = 0; d < p.count[0]; d++) {
                 long depth = (p.start[0] + d) * g->stride[0] + rest[0] - g->padding[0];
                 if (depth < 0 || depth >= g->large[0]) continue;
-                along_REAL(which, image + d * p.extent[1] * row, g->b, p.plane, taps, count, panel, out, widest,
+                combine_along_REAL(which, image + d * p.extent[1] * row, g->b, p.plane, taps, count, panel, out, widest,
                            places);
                 for (long r = 0; r < rows; r++) {
                   long channel = p.group * g->a + a + r;
@@ -416,7 +411,7 @@ static inline __attribute__((always_inline)) void products_REAL(
     const int rows, const int wide, const REAL *left, long left_step, const REAL *image, const long *taps,
     const REAL *mask, long places, REAL *sums, long sums_step) {
   typedef long long whole __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
-  vector_REAL sum[ROWS][WIDEST];
+  vector_REAL sum[CHANNELS][WIDEST];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
@@ -451,15 +446,15 @@ static inline __attribute__((always_inline)) void products_REAL(
   }
 PRODUCTS_REAL(1, 1) PRODUCTS_REAL(1, 2) PRODUCTS_REAL(1, 3) PRODUCTS_REAL(1, 6) PRODUCTS_REAL(2, 1) PRODUCTS_REAL(2, 2)
 PRODUCTS_REAL(2, 3) PRODUCTS_REAL(4, 1) PRODUCTS_REAL(4, 2) PRODUCTS_REAL(4, 3)
-#if ROWS == 8
+#if CHANNELS == 8
 PRODUCTS_REAL(8, 1) PRODUCTS_REAL(8, 2) PRODUCTS_REAL(8, 3)
 #endif
 typedef void (*Products_REAL)(const REAL *, long, const REAL *, const long *, const REAL *, long, REAL *, long);
-static const Products_REAL products_table_REAL[][WIDE] = {
+static const Products_REAL products_table_REAL[][VECTORS] = {
     {products_1_1_REAL, products_1_2_REAL, products_1_3_REAL},
     {products_2_1_REAL, products_2_2_REAL, products_2_3_REAL},
     {products_4_1_REAL, products_4_2_REAL, products_4_3_REAL},
-#if ROWS == 8
+#if CHANNELS == 8
     {products_8_1_REAL, products_8_2_REAL, products_8_3_REAL},
 #endif
 };
@@ -484,19 +479,19 @@ static void copy_rows_REAL(const Geometry *g, const Piece *p, const REAL *small,
 static inline __attribute__((always_inline)) void outer_REAL(
     const int taps_count, const int wide, const REAL *left, long left_step, const REAL *image, const long *taps,
     const long *count, const long *extent, REAL *sums, long sums_step) {
-  vector_REAL sum[ROWS][WIDE];
+  vector_REAL sum[CHANNELS][VECTORS];
 #pragma GCC unroll 8
   for (int t = 0; t < taps_count; t++)
 #pragma GCC unroll 8
     for (int v = 0; v < wide; v++) sum[t][v] = *(const vector_REAL *)(sums + t * sums_step + v * LANES_REAL);
-  const REAL *met[ROWS];
+  const REAL *met[CHANNELS];
 #pragma GCC unroll 8
   for (int t = 0; t < taps_count; t++) met[t] = image + taps[t];
   for (long d = 0; d < count[0]; d++)
     for (long h = 0; h < count[1]; h++) {
       long row = (d * extent[1] + h) * extent[2];
       for (long w = 0; w < count[2]; w++, left += left_step) {
-        vector_REAL here[WIDE];
+        vector_REAL here[VECTORS];
 #pragma GCC unroll 8
         for (int v = 0; v < wide; v++) here[v] = *(const vector_REAL *)(left + v * LANES_REAL);
 #pragma GCC unroll 8
@@ -519,14 +514,14 @@ static inline __attribute__((always_inline)) void outer_REAL(
   }
 OUTER_REAL(1, 1) OUTER_REAL(1, 2) OUTER_REAL(1, 3) OUTER_REAL(2, 1) OUTER_REAL(2, 2) OUTER_REAL(2, 3)
 OUTER_REAL(4, 1) OUTER_REAL(4, 2) OUTER_REAL(4, 3)
-#if ROWS == 8
+#if CHANNELS == 8
 OUTER_REAL(8, 1) OUTER_REAL(8, 2) OUTER_REAL(8, 3)
 #endif
 typedef void (*Outer_REAL)(const REAL *, long, const REAL *, const long *, const long *, const long *, REAL *, long);
-static const Outer_REAL outer_table_REAL[][WIDE] = {
+static const Outer_REAL outer_table_REAL[][VECTORS] = {
     {outer_1_1_REAL, outer_1_2_REAL, outer_1_3_REAL}, {outer_2_1_REAL, outer_2_2_REAL, outer_2_3_REAL},
     {outer_4_1_REAL, outer_4_2_REAL, outer_4_3_REAL},
-#if ROWS == 8
+#if CHANNELS == 8
     {outer_8_1_REAL, outer_8_2_REAL, outer_8_3_REAL},
 #endif
 };
@@ -547,10 +542,10 @@ static void copy_channels_last_REAL(const Geometry *g, const Piece *p, const REA
 static void weigh_many_REAL(const Geometry *g, const Piece *p, const REAL *small, REAL *rows, long step,
                             const REAL *image, const long *taps, long columns, REAL *share) {
   copy_channels_last_REAL(g, p, small, rows, step);
-  for (long b = 0; b < step; b += WIDE * LANES_REAL)
+  for (long b = 0; b < step; b += VECTORS * LANES_REAL)
     for (long k = 0; k < columns;) {
       int which;
-      long some = taken(columns - k, &which), vectors = least(WIDE, (step - b) / LANES_REAL);
+      long some = taken(columns - k, &which), vectors = least(VECTORS, (step - b) / LANES_REAL);
       outer_table_REAL[which][vectors - 1](rows + b, step, image, taps + k, p->count, p->extent, share + k * step + b,
                                            step);
       k += some;
@@ -572,7 +567,7 @@ static void weigh_few_REAL(const Geometry *g, const Piece *p, const REAL *small,
     int which;
     long some = taken(g->b - b, &which);
     for (long k = 0, met; k < columns; k += met) {
-      met = which == 0 && k + WIDEST <= columns ? WIDEST : least(WIDE, columns - k);
+      met = which == 0 && k + WIDEST <= columns ? WIDEST : least(VECTORS, columns - k);
       Products_REAL run = met == WIDEST ? products_1_6_REAL : products_table_REAL[which][met - 1];
       for (long d = 0; d < p->count[0]; d++)
         run(rows + (b * p->count[0] + d) * places, p->count[0] * places, image + d * p->extent[1] * row, taps + k, mask,
@@ -582,7 +577,7 @@ static void weigh_few_REAL(const Geometry *g, const Piece *p, const REAL *small,
   }
 }
 
-int correlate_REAL(const Geometry *g, const REAL *large, const REAL *small, REAL *weights) {
+KERNEL int correlate_REAL(const Geometry *g, const REAL *large, const REAL *small, REAL *weights) {
   long taps_count = taps_of(g), columns = g->a * taps_count;
   /* Vectors of channels, if there are enough for them; else vectors of places. */
   int many = g->b >= 2 * LANES_REAL || (g->b >= LANES_REAL && g->small[1] * g->small[2] < 256);
@@ -590,13 +585,13 @@ int correlate_REAL(const Geometry *g, const REAL *large, const REAL *small, REAL
   Cut c = cut_small(g, sizeof(REAL));
   long widest = up((c.each[1] - 1) * (c.each[2] + c.reach[2]) + c.each[2], LANES_REAL);
   int threads = c.count > 1 ? TEAM : 1, failed = 0;
-  REAL *shares = room_REAL(threads * all);
+  REAL *shares = space_REAL(threads * all);
   if (!shares) return 1;
   memset(shares, 0, (size_t)(threads * all) * sizeof(REAL));
 #pragma omp parallel num_threads(threads)
   {
-    REAL *image = room_REAL(piece_elements(&c)), *rows = room_REAL(step * c.each[0] * widest);
-    REAL *mask = room_REAL(widest), *share = shares + omp_get_thread_num() * all;
+    REAL *image = space_REAL(piece_elements(&c)), *rows = space_REAL(step * c.each[0] * widest);
+    REAL *mask = space_REAL(widest), *share = shares + omp_get_thread_num() * all;
     long *taps = malloc((size_t)(columns + taps_count) * sizeof(long));
     long masked = -1; /* rows of the piece that the mask is for; all rows are as long */
     int ready = image && rows && mask && taps;

@@ -93,8 +93,6 @@ static void move_tile(long high, long wide, const REAL *x, long across, REAL *y,
     for (long c = k < rows ? columns : 0; c < wide; c++) y[k * down + c] = x[c * across + k];
 }
 
-INLINE long least(long a, long b) { return a < b ? a : b; }
-
 /* Like the tile above, for any number of rows and columns. */
 static void move_patch(long high, long wide, const REAL *x, long across, REAL *y, long down) {
   for (long c = 0; c < wide; c += SIDE)

@@ -5,7 +5,6 @@
 /* LAPACK's routines: sizes, numbers and results by address, and at the end whether all went well */
 typedef void (*Getrf)(int *, int *, void *, int *, int *, int *);
 typedef void (*Gesv)(int *, int *, void *, int *, int *, void *, int *, int *);
-typedef void (*Potrf)(const char *, int *, void *, int *, int *);
 typedef void (*Geqrf)(int *, int *, void *, int *, void *, void *, int *, int *);
 typedef void (*Orgqr)(int *, int *, int *, void *, int *, void *, void *, int *, int *);
 typedef void (*Syevd)(const char *, const char *, int *, void *, int *, void *, void *, int *, int *, int *, int *);
@@ -15,8 +14,6 @@ typedef void (*Sytrf)(const char *, int *, void *, int *, int *, void *, int *, 
 
 #define EPS_float __FLT_EPSILON__
 #define EPS_double __DBL_EPSILON__
-
-static long least(long a, long b) { return a < b ? a : b; }
 
 /* The place of a batch's matrix in an operand: the sizes of the batch, and the steps of the operand, 0 where it is
    repeated. */
@@ -103,54 +100,6 @@ int solve_REAL(const long *sizes, const void *const *given, void *const *made) {
   }
   free(work), free(swaps);
   return wrong;
-}
-
-/* sizes: matrices, size, whether the upper triangle is read, whether failing is an error. */
-int cholesky_REAL(const long *sizes, const void *const *given, void *const *made) {
-  const long n = sizes[1];
-  const Potrf potrf = (Potrf)given[1];
-  REAL *work = malloc((n * n + 1) * sizeof(REAL));
-  int wrong = !work;
-  for (long c = 0; c < sizes[0] && !wrong; c++) {
-    const REAL *a = (const REAL *)given[0] + c * n * n;
-    int size = n, info = 0;
-    for (long i = 0; i < n; i++)
-      for (long j = 0; j < n; j++) work[j * n + i] = j > i ? 0 : sizes[2] ? a[j * n + i] : a[i * n + j];
-    if (n) potrf("L", &size, work, &size, &info);
-    wrong = info < 0 || (info && sizes[3]);
-    REAL *to = (REAL *)made[0] + c * n * n;
-    if (made[0] && sizes[2]) memcpy(to, work, n * n * sizeof(REAL));
-    if (made[0] && !sizes[2]) turned_REAL(work, to, n, n);
-    if (made[1]) ((int *)made[1])[c] = info;
-  }
-  free(work);
-  return wrong;
-}
-
-/* sizes: matrices, rows and columns of B, whether upper, left, unit; rank and sizes of the batch, steps of A and B. */
-int triangle_REAL(const long *sizes, const void *const *given, void *const *made) {
-  const long m = sizes[1], n = sizes[2], upper = sizes[3], left = sizes[4], unit = sizes[5], rank = sizes[6];
-  const long *batch = sizes + 7, size = left ? m : n, down = upper == left;
-  for (long c = 0; c < sizes[0]; c++) {
-    const REAL *a = (const REAL *)given[0] + place(c, rank, batch, batch + rank) * size * size;
-    const REAL *b = (const REAL *)given[1] + place(c, rank, batch, batch + 2 * rank) * m * n;
-    REAL *x = (REAL *)made[0] + c * m * n;
-    memcpy(x, b, m * n * sizeof(REAL));
-    for (long s = 0; s < size; s++) {
-      const long i = down ? size - 1 - s : s;
-      const REAL pivot = unit ? 1 : a[i * size + i];
-      if (left) {
-        for (long k = down ? i + 1 : 0; k < (down ? size : i); k++)
-          for (long j = 0; j < n; j++) x[i * n + j] -= a[i * size + k] * x[k * n + j];
-        for (long j = 0; j < n; j++) x[i * n + j] /= pivot;
-      } else
-        for (long r = 0; r < m; r++) {
-          for (long k = down ? i + 1 : 0; k < (down ? size : i); k++) x[r * n + i] -= x[r * n + k] * a[k * size + i];
-          x[r * n + i] /= pivot;
-        }
-    }
-  }
-  return 0;
 }
 
 /* sizes: matrices, rows, columns, columns of Q, 0 if only R is wanted, rows of R. */

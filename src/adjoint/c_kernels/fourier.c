@@ -98,8 +98,6 @@ static double scale_of(const long *sizes) {
   return sizes[0] == 0 ? 1 : 1 / (sizes[0] == 1 ? sqrt(n) : n);
 }
 
-static long least(long x, long y) { return x < y ? x : y; }
-
 /* What follows is written once for each REAL: float, double. */
 
 #define LANES ((long)(BYTES / sizeof(REAL)))

@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#if !defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L
+extern void *aligned_alloc(size_t, size_t); /* of C11, which libraries have for C99, too */
+#endif
 #ifdef _OPENMP
 #include <omp.h>
 #else
@@ -19,6 +22,15 @@
 
 typedef signed char schar;
 typedef unsigned char uchar;
+
+/* Written before each function that others call; exported C, where it is one of many in a file, has its own. */
+#ifndef KERNEL
+#define KERNEL
+#endif
+
+static inline long least(long x, long y) { return x < y ? x : y; }
+static inline long most(long x, long y) { return x > y ? x : y; }
+static inline long up(long x, long step) { return (x + step - 1) / step * step; }
 
 /* Places of the small image look through windows of `kernel` elements at the large one: place o sees the elements
    o * stride + k * dilation - padding. */

@@ -11,7 +11,7 @@ import glob
 import math
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -109,15 +109,25 @@ def _typed(library: Any, kernels: str, name: str, kind: str) -> Any:
 def _source(kernels: str, kind: str) -> str:
     """The C text for numbers of a kind: "float"."""
     place = f"#define DATA {build.data_offset()} /* of the address in an array object */\n"
-    return f"{place}{TEAM}\n{_text('kernels.h')}{_written(f'{kernels}.c', kind)}"
+    return f"{place}{TEAM}\n{_text('kernels.h')}{''.join(_parts(f'{kernels}.c', kind))}"
 
 
-def _written(name: str, kind: str) -> str:
-    """The text of a C file, after that of the file it includes."""
+def standalone(used: Iterable[tuple[str, str]]) -> str:
+    """The text of the files of kernels that other C code includes, each given with a kind of
+    numbers: ("product", "float"). Nothing in it is visible outside, and each part stands once.
+    """
+    parts = ["#define KERNEL static __attribute__((unused))\n", _text("kernels.h")]
+    for name, kind in sorted(used):
+        parts += _parts(f"{name}.c", kind)
+    return "".join(dict.fromkeys(parts))
+
+
+def _parts(name: str, kind: str) -> list[str]:
+    """The declarations and the functions of a C file, after those of the file it includes."""
     head, body = _text(name).split(_SPLIT)
     included = _INCLUDED.search(head)
-    before = "" if included is None else _written(included[1], kind)
-    return before + _INCLUDED.sub("", head) + body.replace("REAL", kind)
+    before = [] if included is None else _parts(included[1], kind)
+    return [*before, _INCLUDED.sub("", head), body.replace("REAL", kind)]
 
 
 def _text(name: str) -> str:

@@ -2,8 +2,6 @@
    window and its index in the plane or volume, `back` adds gradients at these indices. Of equal elements the first
    one counts, of NaN the last, as in PyTorch. Each channel is a group by itself. */
 
-static long least(long x, long y) { return x < y ? x : y; }
-
 #define PLANES(g) ((g)->images * (g)->groups)
 #define WORTH (1L << 15) /* elements from which threads share the planes */
 #define LANES 16         /* windows that a vector may hold */
@@ -133,7 +131,7 @@ static void one_REAL(const Geometry *g, const REAL *plane, const long *begins, c
 
 /* One row of places: `best` and `where` become the maxima and their indices. A window whose elements are all -inf has
    the index of its first element. `low` and `high` bound the windows that reach over no edge, if these are few. */
-static void row_REAL(const Geometry *g, const REAL *plane, long d, long h, long low, long high, REAL *best, int *where) {
+static void windows_REAL(const Geometry *g, const REAL *plane, long d, long h, long low, long high, REAL *best, int *where) {
   const long *steps = g->large_steps, *size = g->large, places = g->small[2];
   const long begins[2] = {begin_REAL(g, 0, d), begin_REAL(g, 1, h)};
   const long ends[2] = {least(size[0], d * g->stride[0] - g->padding[0] + g->kernel[0] * g->dilation[0]),
@@ -163,7 +161,7 @@ static long inside_REAL(const Geometry *g, long *low) {
   return least(g->small[2], (g->large[2] + g->padding[2] - g->kernel[2]) / g->stride[2] + 1);
 }
 
-int maxima_REAL(const Geometry *g, const REAL *large, REAL *small, long long *indices) {
+KERNEL int maxima_REAL(const Geometry *g, const REAL *large, REAL *small, long long *indices) {
   const long *steps = g->small_steps;
   long low, high = inside_REAL(g, &low);
   int failed = 0;
@@ -183,7 +181,7 @@ int maxima_REAL(const Geometry *g, const REAL *large, REAL *small, long long *in
       long start = image * steps[0] + channel * steps[1];
       for (long d = 0; d < g->small[0]; d++)
         for (long h = 0; h < g->small[1]; h++) {
-          row_REAL(g, plane, d, h, low, high, best, where);
+          windows_REAL(g, plane, d, h, low, high, best, where);
           long to = start + d * steps[2] + h * steps[3];
           for (long w = 0; w < g->small[2]; w++) small[to + w * steps[4]] = best[w];
           if (indices)
@@ -201,14 +199,14 @@ static void across_REAL(const long *span, const REAL *best, const int *where, RE
   int at = where[span[0]];
   for (long k = span[0] + 1; k < span[1]; k++) {
     const int odd = most != most, later = where[k] > at;
-    const int better = best[k] != best[k] ? !odd | later : (best[k] > most) | ((best[k] == most) & !later);
+    const int better = best[k] != best[k] ? (!odd) | later : (best[k] > most) | ((best[k] == most) & !later);
     most = better ? best[k] : most, at = better ? where[k] : at;
   }
   *value = most, *index = at;
 }
 
 /* Windows of any sizes. spans: where each begins and ends, along one dimension after the other. */
-int uneven_REAL(const Geometry *g, const long *spans, const REAL *large, REAL *small, long long *indices) {
+KERNEL int uneven_REAL(const Geometry *g, const long *spans, const REAL *large, REAL *small, long long *indices) {
   const long *to = g->small_steps, *steps = g->large_steps, *size = g->large;
   const long *rows = spans + 2 * g->small[0], *columns = rows + 2 * g->small[1];
   int failed = 0;
@@ -271,7 +269,7 @@ static int add_row_REAL(const Geometry *g, const REAL *from, const long long *in
 }
 
 /* Return 1 if an index is outside its plane. The indices have the strides of the gradients. */
-int back_REAL(const Geometry *g, const REAL *small, const long long *indices, REAL *large) {
+KERNEL int back_REAL(const Geometry *g, const REAL *small, const long long *indices, REAL *large) {
   const long *from = g->small_steps, *to = g->large_steps;
   long size = g->large[0] * g->large[1] * g->large[2];
   int contiguous = to[4] == 1 && to[3] == g->large[2] && to[2] == g->large[1] * g->large[2], failed = 0;

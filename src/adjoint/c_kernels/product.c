@@ -118,7 +118,8 @@ static void aside_REAL(const Product *z, long m, long n, const REAL *a, const RE
 }
 
 /* The sums of four vectors. */
-static four_REAL totals_REAL(vec_REAL a, vec_REAL b, vec_REAL c, vec_REAL d) {
+static inline __attribute__((always_inline)) void totals_REAL(vec_REAL a, vec_REAL b, vec_REAL c, vec_REAL d,
+                                                              four_REAL *to) {
 #if FOURS
   if (LANES_REAL >= 4) {
     four_REAL w = *(const four_REAL *)&a, x = *(const four_REAL *)&b, y = *(const four_REAL *)&c, z = *(const four_REAL *)&d;
@@ -128,12 +129,13 @@ static four_REAL totals_REAL(vec_REAL a, vec_REAL b, vec_REAL c, vec_REAL d) {
     }
     const four_REAL p = MIX(w, x, 0, 4, 2, 6) + MIX(w, x, 1, 5, 3, 7);
     const four_REAL q = MIX(y, z, 0, 4, 2, 6) + MIX(y, z, 1, 5, 3, 7);
-    return MIX(p, q, 0, 1, 4, 5) + MIX(p, q, 2, 3, 6, 7);
+    *to = MIX(p, q, 0, 1, 4, 5) + MIX(p, q, 2, 3, 6, 7);
+    return;
   }
 #endif
   four_REAL sum = {0};
   for (long l = 0; l < LANES_REAL; l++) sum += (four_REAL){a[l], b[l], c[l], d[l]};
-  return sum;
+  *to = sum;
 }
 
 /* Some rows and SIDE columns of c as sums along both a and b; the last columns may be the same. */
@@ -156,7 +158,8 @@ static inline __attribute__((always_inline)) void sides_REAL(const Product *z, c
     }
   }
   ALL for (int r = 0; r < rows; r++) {
-    four_REAL found = totals_REAL(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+    four_REAL found;
+    totals_REAL(sum[r][0], sum[r][1], sum[r][2], sum[r][3], &found);
     for (long p = whole; p < z->k; p++)
       ALL for (int s = 0; s < SIDE; s++) found[s] += left[r][p] * right[s][p];
     for (long s = 0; s < least(SIDE, n); s++)
@@ -260,7 +263,7 @@ static int pieces_REAL(const Product *z, long first, long last, long across, lon
   return 1;
 }
 
-int product_REAL(const Product *given, const REAL *a, const REAL *b, const REAL *start, REAL *c) {
+KERNEL int product_REAL(const Product *given, const REAL *a, const REAL *b, const REAL *start, REAL *c) {
   if (given->n == 1 && given->m > 1 && given->c_row == 1) {
     const Product other = turned(given);
     return product_REAL(&other, b, a, start, c);

@@ -226,8 +226,6 @@ static const Kind kinds[] = {
     {present_row, present_columns, sum_totals},
 };
 
-static long least(long a, long b) { return a < b ? a : b; }
-
 /* Rows, in pieces of which there are several only where a row is long. */
 static int reduce_rows(const long *sizes, const REAL *x, REAL *y) {
   const long outer = sizes[0], n = sizes[1], cuts = (n + PIECE - 1) / PIECE, step = sizes[4];

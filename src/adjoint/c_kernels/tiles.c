@@ -34,9 +34,6 @@
 #define MIX(x, y, ...) (x)
 #endif
 
-static long least(long x, long y) { return x < y ? x : y; }
-static long most(long x, long y) { return x > y ? x : y; }
-static long up(long x, long step) { return (x + step - 1) / step * step; }
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -49,7 +46,7 @@ typedef REAL four_REAL __attribute__((vector_size(4 * sizeof(REAL)), aligned(siz
 static REAL *room_REAL(long count) { return aligned_alloc(64, (size_t)up(count * (long)sizeof(REAL), 64) + 64); }
 
 /* The next `count` elements of a room, from an aligned address. */
-static REAL *part_REAL(REAL **room, long count) {
+static inline REAL *part_REAL(REAL **room, long count) {
   REAL *part = *room;
   *room += up(count, 64 / (long)sizeof(REAL));
   return part;

@@ -16,8 +16,6 @@
 #define SUM_float long /* floating numbers are added elsewhere */
 #define SUM_double long
 
-static long least(long a, long b) { return a < b ? a : b; }
-
 /* What follows is written once for each REAL: float, double. */
 
 static long row_sum(const REAL *x, long n) {

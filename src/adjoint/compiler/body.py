@@ -55,7 +55,6 @@ from adjoint.loops.loop_programs import (
     Load,
     Place,
     Select,
-    calls_any,
     position,
 )
 
@@ -102,7 +101,9 @@ class Body:
 
     def functions(self) -> int:
         """The number of calls of vectorised functions in one iteration."""
-        return sum(calls_any(s, self.vectorized) for s in self.statements)
+        fast = self.vectorized
+        trees = [s.tree for s in self.statements if type(s) is Let]
+        return sum([not fast.isdisjoint(tree.calls) for tree in trees])
 
     def work(self) -> int:
         """The cost of one iteration, in additions."""

@@ -254,15 +254,20 @@ class Routine:
     name: str  # "lu"
     kind: str  # its C type: "double"
     numbers: tuple[int, ...]
-    helpers: tuple[str, ...] = ()  # from LAPACK; addresses follow the operands: ("getrf",)
+    helpers: tuple[str, ...] = ()  # whose addresses follow the operands: ("lapack:getrf",)
     flops: int | None = None  # if known
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """The symbols whose addresses a program needs: "factors:lu:double", "lapack:dgetrf"."""
-        return f"{self.file}:{self.name}:{self.kind}", *(
-            f"lapack:{LETTERS[self.kind]}{name}" for name in self.helpers
-        )
+        return symbols(self.file, self.name, self.kind, self.helpers)
+
+
+def symbols(file: str, name: str, kind: str, helpers: Sequence[str] = ()) -> tuple[str, ...]:
+    """The symbol of a C function of ours, then those of its helpers."""
+    pairs = (helper.split(":") for helper in helpers)
+    others = (f"{library}:{LETTERS[kind]}{each}" for library, each in pairs)
+    return f"{file}:{name}:{kind}", *others
 
 
 @record
@@ -271,14 +276,12 @@ class RoutineDefinition(Definition):
 
     routine: str  # "product"
     ours: Routine | None = None  # our own routine, for row-major arrays, with its numbers
-    telling: Routine | None = None  # takes its place where a result that says how it went is read
 
 
 def define(node: Node, target: Target) -> Definition | None:
     """How a program computes the results of a node; None if it cannot."""
-    if isinstance(node.op, (Constant, Region)):
-        return None
-    if not all(map(target.has, (*node.inputs(), *node.outputs))):
+    names = {v.dtype.name for v in (*node.inputs(), *node.outputs)}
+    if isinstance(node.op, (Constant, Region)) or not names <= target.types.keys():
         return None
     pieces = partial(_pieces, most=target.limits.pieces)
     for rule in (_fill, _count, _pointwise, _reduction, _prefix, _view, pieces, _gather, _put):

@@ -1,75 +1,21 @@
 """The way in for calls of a known signature, with as little Python as possible.
 
 A function is made for one program (`fast_call.py`): it puts the addresses of arrays into the block
-of arguments and calls. Native code itself checks the shape, dtype and layout of the arrays through
-the fields of NumPy's array objects, and declines if they are wrong. Python handles only the
-containers other than tuples and lists of results.
+of arguments and calls. Native code itself checks the shape, dtype and layout of the arrays
+(`targets/c/entry.py`), and declines if they are wrong. Python handles only the containers other
+than tuples and lists of results.
 """
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from adjoint.compiler import fast_call
 from adjoint.core import pytrees
 from adjoint.core.pytrees import TreeDef
-from adjoint.core.symbolic_sizes import is_open
-from adjoint.graph.ir import Value
-from adjoint.toolchain import build
 
 DECLINED = object()  # returned by an entry for arguments that do not fit
-_ND, _SIZES, _DTYPE, _FLAGS = 8, 16, 40, 48  # offsets in bytes from the address of the data
-_CONTIGUOUS, _ALIGNED = 0x1, 0x100
-
-
-@lru_cache(maxsize=1)
-def fields_are_known() -> bool:
-    """Whether array objects have the fields that `fits` in C expects; tried on an array."""
-    array = np.empty((3, 5), np.float32)
-    start = id(array) + build.data_offset()
-    sizes = ctypes.c_void_p.from_address(start + _SIZES).value
-    if ctypes.c_int.from_address(start + _ND).value != array.ndim or not sizes:
-        return False
-    return (
-        (ctypes.c_ssize_t * 2).from_address(sizes)[:] == [3, 5]
-        and ctypes.c_void_p.from_address(start + _DTYPE).value == id(array.dtype)
-        and ctypes.c_int.from_address(start + _FLAGS).value == array.flags.num
-    )
-
-
-def text(
-    inputs: list[Value], slots: dict[Value, int], first: int, segments: list[str], opening: str
-) -> str:
-    """C text that checks the input arrays and runs. Their dtypes begin at `first` in the block of
-    arguments; `opening` declares the symbolic sizes.
-    """
-    offset = build.data_offset()
-    lines = [
-        "static int fits(void *object, int nd, const long *sizes, void *dtype) {",
-        f"  char *field = (char *)object + {offset};",
-        f"  const long *have = *(long **)(field + {_SIZES});",
-        f"  int same = *(int *)(field + {_ND}) == nd && *(void **)(field + {_DTYPE}) == dtype",
-        f"    && (*(int *)(field + {_FLAGS}) & {_CONTIGUOUS | _ALIGNED}) == "
-        f"{_CONTIGUOUS | _ALIGNED};",
-        "  for (int d = 0; same && d < nd; d++) same = have[d] == sizes[d];",
-        "  return same;",
-        "}",
-        f"int entry(void **p) {{\n{opening}",
-    ]
-    for number, value in enumerate(inputs):
-        sizes = ", ".join(map(str, value.shape)) or "0"
-        fixed = "" if is_open(value.shape) else "static "
-        lines.append(f"  {{ {fixed}const long sizes[] = {{{sizes}}};")
-        lines.append(
-            f"    if (!fits(p[{slots[value]}], {len(value.shape)}, sizes, p[{first + number}])) "
-            "return 1; }"
-        )
-    return "\n".join([*lines, *(f"  {s}(p);" for s in segments), "  return 0;", "}", ""])
 
 
 def write(

@@ -220,9 +220,6 @@ class _Planner:
             self.cost[value] = 1
 
     def _routine(self, node: Node, definition: RoutineDefinition) -> None:
-        telling = definition.telling
-        if telling is not None and (node.outputs[1].uses or node.outputs[1] in self.outputs):
-            definition = self.plan.definitions[node] = RoutineDefinition(telling.name, telling)
         inputs = list(node.inputs())
         layouts = routine_calls.layouts(definition.routine, len(inputs), definition.ours)
         operands = [self._operand(v, layout) for v, layout in zip(inputs, layouts)]
@@ -351,17 +348,14 @@ class _Planner:
         known = self.spaces.get(size, {})
         wanted = known if combines is None else [k for k in (None, combines) if k in known]
         lists = [known[k][bisect_left(known[k], first) :] for k in wanted]
+        limits = self.limits
         for position in heapq.merge(*lists):
             loop = self.steps[position]
             assert isinstance(loop, FusedLoop)
-            if self._is_full(position, loop):
+            if self.sizes[position] >= limits.nodes or len(loop.combining) >= limits.combining:
                 self._forget(position, size)
-            elif len(self.reads[position]) < self.limits.reads or read <= self.reads[position]:
+            elif len(self.reads[position]) < limits.reads or read <= self.reads[position]:
                 yield position
-
-    def _is_full(self, position: int, loop: FusedLoop) -> bool:
-        many = len(loop.combining) >= self.limits.combining
-        return self.sizes[position] >= self.limits.nodes or many
 
     def _readable_from(self, value: Value, size: int) -> int:
         """The first loop over `size` elements that can read a value."""

@@ -131,7 +131,7 @@ class _Types:
             case Take(kind, cell, tree, source):
                 _require(kind in ACCUMULATORS, statement, "the accumulator is of no known kind")
                 self.tree(tree, cell=source)
-                _stores(self.cell(cell), tree.dtype, statement)
+                _joins(kind, self.cell(cell), tree.dtype, statement)
             case Reset(cell, tree):
                 self.tree(tree)
                 _stores(self.cell(cell), tree.dtype, statement)
@@ -230,6 +230,16 @@ def _sets(made: DType, given: DType, where: Any) -> None:
     """Require that a variable can be set to a number: it may round, but leaves no part out."""
     fits = made.category >= given.category and (made in HALVES) == (given in HALVES)
     _require(fits, where, f"{made} is set to {given}")
+
+
+def _joins(kind: str, total: DType, given: DType, where: Any) -> None:
+    """Require that an accumulator can take a number in: `any` asks whether it is 0."""
+    own, value = Operand("total", total), Operand("value", given)
+    for join in ACCUMULATORS[kind].joins:
+        tree = join(own, value)
+        for part in tree.walk():
+            _part(part)
+        _stores(total, tree.dtype, where)
 
 
 def _stores(made: DType, given: DType, where: Any) -> None:

@@ -141,9 +141,8 @@ def _choice(node: Node, is_part: bool, choices: Choices) -> str:
         return "as places"
     if of_complex(node) is not None:
         return "as real and imaginary parts"
-    values = (*node.inputs(), *node.outputs)
-    real = all(choices.target.has(v) and not v.dtype.is_complex for v in values)
-    if real and row.routine in LOWERED and LOWERED[row.routine](node) is not None:
+    lowers = row.routine in LOWERED and _is_real(node, choices.target)
+    if lowers and LOWERED[row.routine](node) is not None:
         return "as smaller routines"
     if row.decompose and keeps_scores(node, choices.target):
         return "as decomposition"
@@ -154,6 +153,11 @@ def _choice(node: Node, is_part: bool, choices: Choices) -> str:
     if not row.decompose:
         return "stays"
     return "as decomposition"
+
+
+def _is_real(node: Node, target: Target) -> bool:
+    values = (*node.inputs(), *node.outputs)
+    return all(target.has(value) and not value.dtype.is_complex for value in values)
 
 
 def _of_one(node: Node) -> bool:

@@ -1,7 +1,7 @@
 """The stages of the compiler, in order: each takes what the one before it returns.
 
     a graph as traced -> lowered -> with kept steps -> a plan -> a layout of nests -> with loop
-    programs -> with sweeps -> with versions -> with places -> text -> functions
+    programs -> with sweeps -> with versions -> with places -> a host program -> text -> functions
 
 A stage is a function of one argument; what concerns a machine it asks of the target. In the tests
 `tests/conftest.py` verifies what each stage returns.
@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from adjoint.compiler import arena, kept_steps, nests, shaping, sweeps
+from adjoint.compiler import arena, host_building, kept_steps, nests, shaping, sweeps
 from adjoint.compiler import fuse as fusion
 from adjoint.compiler import lower as lowering
 from adjoint.compiler.arena import ProgramLayout
+from adjoint.compiler.host_building import Ordered
 from adjoint.compiler.lower import Choices
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Nested, Plan
@@ -77,7 +78,10 @@ def shape(layout: ProgramLayout) -> ProgramLayout:
 
 def sweep(layout: ProgramLayout) -> ProgramLayout:
     """Join products and nests over the same rows, where they gain by running block by block."""
-    steps = [(step, layout.programs.get(k)) for k, step in enumerate(layout.steps)]
+    steps: sweeps.Steps = []
+    for number, step in enumerate(layout.steps):
+        assert not isinstance(step, sweeps.Sweep), "sweeps are made once"
+        steps.append((step, layout.programs.get(number)))
     inner = {id(layout.steps[k]): plans for k, plans in layout.inner.items()}
     joined = sweeps.swept(layout.plan, steps)
     made = ProgramLayout(layout.plan, [step for step, _ in joined])
@@ -108,9 +112,14 @@ def place(layout: ProgramLayout) -> ProgramLayout:
     return arena.arrange(layout, {*roots.values, *roots.tapes})
 
 
-def write(layout: ProgramLayout) -> Any:
+def order(layout: ProgramLayout) -> Ordered:
+    """Say what happens between loop programs, in order."""
+    return host_building.ordered(layout)
+
+
+def write(ordered: Ordered) -> Any:
     """Print the program in the language of its target."""
-    return layout.plan.target.write(layout)
+    return ordered.layout.plan.target.write(ordered)
 
 
 def build(written: Any) -> Any:
@@ -120,8 +129,14 @@ def build(written: Any) -> Any:
 
 Stage = Callable[[Any], Any]
 STAGES: tuple[Stage, ...] = (
-    lower, keep_steps, fuse, nest, shape, sweep, add_versions, place, write, build,
+    lower, keep_steps, fuse, nest, shape, sweep, add_versions, place, order, write, build,
 )  # fmt: skip
+
+
+def after(name: str) -> tuple[Stage, ...]:
+    """The stages after the one of a name."""
+    names = [stage.__name__ for stage in STAGES]
+    return STAGES[names.index(name) + 1 :]
 
 
 def run(program: Unplanned, stages: Sequence[Stage], report: Report) -> dict[str, Any]:

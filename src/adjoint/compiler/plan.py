@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler.definitions import Reshape, Routine
+from adjoint.compiler.definitions import Reshape, Routine, symbols
+from adjoint.compiler.routines import STRIDED
 from adjoint.compiler.target import Target
-from adjoint.core.c_types import C_TYPES, LETTERS
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.records import record, structure
 from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, row_major
@@ -38,12 +39,13 @@ class RoutineCall:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The functions that it calls: ("sproduct",) for float32, none for a `join`."""
+        """The functions that it calls: ("product:product:float",), none for a `join`."""
         if self.ours is not None:
             return self.ours.symbols
         if self.routine == "join":
             return ()
-        return (LETTERS[C_TYPES[self.node.outputs[0].dtype.name]] + self.routine,)
+        file, helpers = STRIDED[self.routine]
+        return symbols(file, self.routine, C_TYPES[self.node.outputs[0].dtype.name], helpers)
 
 
 @record
@@ -125,7 +127,7 @@ class Plan:
     outputs: list[Strided | Any] = field(default_factory=list)  # or a number
 
     def routines(self) -> frozenset[str]:
-        """The routines that its steps call, including steps of regions: {"sproduct"}."""
+        """The symbols of the routines that its steps call, including steps of regions."""
         found = {
             name for step in self.steps if isinstance(step, RoutineCall) for name in step.names
         }
@@ -174,6 +176,23 @@ class Plan:
             assert isinstance(definition, Reshape), f"{value} is not in memory"
             value = definition.source
         return value
+
+
+def verify(plan: Plan) -> Plan:
+    """Return a plan if loops store what is theirs, and other steps read what steps before them
+    store; raise otherwise. For tests.
+    """
+    for position, step in enumerate(plan.steps):
+        if isinstance(step, FusedLoop):
+            lost = [v for v in step.stored if plan.memory.get(v) != position]
+        else:
+            asked = [o.value for o in step.operands if isinstance(o, Strided)]
+            lost = [v for v in asked if plan.memory.get(v, position) >= position]
+        if lost:
+            raise AssertionError(f"plan: step {position} has {lost}, which others store")
+        for inner in step.plans.values() if isinstance(step, Nested) else ():
+            verify(inner)
+    return plan
 
 
 def intervals(shape: Shape, dims: tuple[int, ...]) -> Intervals:

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels.copies import contiguous
-from adjoint.compiler import pipeline, routine_calls
+from adjoint.compiler import pipeline
 from adjoint.compiler.arena import ProgramLayout, arrange, elements
 from adjoint.compiler.lower import Choices
 from adjoint.compiler.pipeline import Report, Unplanned
 from adjoint.compiler.plan import Callback, Strided
 from adjoint.compiler.stages import Stages
 from adjoint.compiler.symbolic.polynomials import Opened
-from adjoint.compiler.targets.c import tapes
-from adjoint.compiler.targets.c.scope import ARENA, LIBRARY, SIZES, STATUS
+from adjoint.compiler.targets.c import routines, tapes
+from adjoint.compiler.targets.c.addresses import ARENA, LIBRARY, SIZES, STATUS
 from adjoint.compiler.targets.c.tapes import CarryTape
 from adjoint.compiler.targets.c.target import CPU
 from adjoint.compiler.targets.c.writing import CText
@@ -54,10 +54,10 @@ class Code:
 
     def __init__(
         self, graph: Graph, report: Report = lambda stage, seconds: None,
-        opened: Opened | None = None, symbols: int = 0, *, alone: bool = False,
+        opened: Opened | None = None, symbols: int = 0,
     ) -> None:  # fmt: skip
         """Compile `graph`. For symbolic sizes `opened` is the lowered graph and `symbols` their
-        number. `alone` means that a call cannot fall back on eager operators.
+        number.
         """
         seconds: dict[str, float] = {}
 
@@ -65,16 +65,16 @@ class Code:
             seconds[stage] = time
             report(stage, time)
 
-        choices = Choices(CPU, alone=alone)
+        choices = Choices(CPU)
         program, stages = Unplanned(graph, choices), pipeline.STAGES
         if opened is not None:  # its traces are lowered
             program = Unplanned(opened.graph, choices, opened.definitions, symbols)
-            stages = stages[stages.index(pipeline.fuse) :]
+            stages = pipeline.after("keep_steps")
         with uncollected():
             made = pipeline.run(program, stages[:-1], took)
         built = pipeline.run(made["write"], stages[-1:], took)["build"]
         written: CText = made["write"]
-        self.layout = written.layout
+        self.layout, self.host = written.layout, written.host
         self.plan = self.layout.plan
         self.graph = self.plan.graph
         self.table, self.slots, self.tapes = written.table, written.slots, written.tapes
@@ -139,10 +139,8 @@ class Program:
         numbers = code.table.values(sizes)
         self.numbers = (ctypes.c_long * max(len(numbers), 1))(*numbers)
         self.block[SIZES] = ctypes.addressof(self.numbers)
-        if used := code.plan.routines():
-            self.library = routine_calls.addresses(
-                used
-            )  # kept: each of two threads that ask has its own
+        if used := code.host.routines:
+            self.library = routines.addresses(used)  # kept: each of two threads has its own
             self.block[LIBRARY] = ctypes.addressof(self.library)
         for value, array in self.kept.items():
             self.block[code.slots[value]] = id(array)

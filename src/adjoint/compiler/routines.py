@@ -23,6 +23,22 @@ from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 from adjoint.graph.passes.products_onto import is_onto
 
+# Routines of operands that may have any strides -> their file, and the addresses they get. Their
+# numbers depend on the strides: `routine_calls`.
+STRIDED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "product": ("product", ()),
+    "convolve": ("convolution", ()),
+    "spread": ("convolution", ()),
+    "correlate": ("convolution", ()),
+    "maxima": ("pooling", ()),
+    "back": ("pooling", ()),
+    "attend": ("attention", ()),
+    "attend_backward": ("attention", ()),
+    "triangular": ("triangles", ("blas:trsm",)),
+    "cholesky": ("triangles", ("lapack:potrf",)),
+}
+
+
 Finder = Callable[[Node], Routine | None]
 
 
@@ -56,7 +72,7 @@ def _flag(node: Node, name: str) -> int:
 
 def _lu(node: Node) -> Routine | None:
     flags = _flag(node, "pivot"), _flag(node, "check_errors")
-    return _factor("lu", node, *_matrices(node), *flags, helpers=("getrf",))
+    return _factor("lu", node, *_matrices(node), *flags, helpers=("lapack:getrf",))
 
 
 def _batch_strides(shape: Shape, batch: Shape) -> list[int]:
@@ -73,27 +89,13 @@ def _solve(node: Node) -> Routine | None:
         return None
     numbers = math.prod(batch), a.shape[-1], b.shape[-1], _flag(node, "check_errors"), len(batch)
     places = *batch, *_batch_strides(a.shape, batch), *_batch_strides(b.shape, batch)
-    return _factor("solve", node, *numbers, *places, helpers=("gesv",))
+    return _factor("solve", node, *numbers, *places, helpers=("lapack:gesv",))
 
 
 def _inverse(node: Node) -> Routine | None:
     count, n, _ = _matrices(node)
     check = _flag(node, "check_errors")
-    return _factor("solve", node, count, n, -1, check, 1, count, 1, helpers=("gesv",))
-
-
-def _cholesky(node: Node) -> Routine | None:
-    count, n, _ = _matrices(node)
-    flags = _flag(node, "upper"), _flag(node, "check_errors")
-    return _factor("cholesky", node, count, n, *flags, helpers=("potrf",))
-
-
-def _triangle(node: Node) -> Routine | None:
-    a, b = node.args[:2]
-    *batch, rows, columns = node.output.shape
-    flags = (_flag(node, name) for name in ("upper", "left", "unitriangular"))
-    places = *batch, *_batch_strides(a.shape, tuple(batch)), *_batch_strides(b.shape, tuple(batch))
-    return _factor("triangle", node, math.prod(batch), rows, columns, *flags, len(batch), *places)
+    return _factor("solve", node, count, n, -1, check, 1, count, 1, helpers=("lapack:gesv",))
 
 
 def _qr(node: Node) -> Routine | None:
@@ -102,7 +104,7 @@ def _qr(node: Node) -> Routine | None:
     sizes = {"reduced": (k, k), "complete": (m, m), "r": (0, k)}.get(argument(node, "mode"))
     if sizes is None:
         return None
-    return _factor("qr", node, count, m, n, *sizes, helpers=("geqrf", "orgqr"))
+    return _factor("qr", node, count, m, n, *sizes, helpers=("lapack:geqrf", "lapack:orgqr"))
 
 
 def _eigh(node: Node) -> Routine | None:
@@ -111,22 +113,22 @@ def _eigh(node: Node) -> Routine | None:
     if triangle not in ("L", "U"):
         return None
     flags = int(triangle == "U"), _flag(node, "compute_v")
-    return _factor("eigh", node, count, n, *flags, helpers=("syevd",))
+    return _factor("eigh", node, count, n, *flags, helpers=("lapack:syevd",))
 
 
 def _svd(node: Node) -> Routine | None:
     vectors = 1 + _flag(node, "full_matrices") if argument(node, "compute_uv") else 0
-    return _factor("svd", node, *_matrices(node), vectors, helpers=("gesdd",))
+    return _factor("svd", node, *_matrices(node), vectors, helpers=("lapack:gesdd",))
 
 
 def _ldl(node: Node) -> Routine | None:
     count, n, _ = _matrices(node)
-    return _factor("ldl", node, count, n, _flag(node, "check_errors"), helpers=("sytrf",))
+    return _factor("ldl", node, count, n, _flag(node, "check_errors"), helpers=("lapack:sytrf",))
 
 
 def _exponential(node: Node) -> Routine | None:
     count, n, _ = _matrices(node)
-    return _factor("exponential", node, count, n, helpers=("gesv",))
+    return _factor("exponential", node, count, n, helpers=("lapack:gesv",))
 
 
 def _distinct(node: Node) -> Routine | None:
@@ -511,8 +513,6 @@ _FINDERS: dict[str, Finder] = {
     "lu": _lu,
     "solve": _solve,
     "inverse": _inverse,
-    "cholesky": _cholesky,
-    "triangular": _triangle,
     "qr": _qr,
     "eigh": _eigh,
     "svd": _svd,
@@ -566,28 +566,17 @@ _FINDERS: dict[str, Finder] = {
 
 def _of_strides(node: Node) -> RoutineDefinition | None:
     """The routine of a node that takes operands of any strides; None if there is none."""
-    floats = ("float32", "float64")
-    if (
-        node.outputs[0].dtype.name not in floats
-        or 0 in node.outputs[0].shape
-        or any(0 in v.shape for v in node.inputs())
-    ):
+    if node.outputs[0].dtype.name not in ("float32", "float64"):
+        return None
+    if node.op.row.routine in _TRIANGLES:
+        return RoutineDefinition(node.op.row.routine)
+    if 0 in node.outputs[0].shape or any(0 in v.shape for v in node.inputs()):
         return None
     product = node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1
     if product or is_onto(node):
         return RoutineDefinition("product")
     rule = _STRIDED.get(node.op.row.routine)
     return None if rule is None else rule(node)
-
-
-def _trsm(node: Node) -> RoutineDefinition | None:
-    a, b = node.args[:2]
-    even = b.shape == node.output.shape and a.shape[:-2] == b.shape[:-2]
-    return RoutineDefinition("trsm") if even else None
-
-
-def _potrf(node: Node) -> RoutineDefinition | None:
-    return RoutineDefinition("potrf", telling=_cholesky(node))
 
 
 def _convolution(node: Node) -> RoutineDefinition | None:
@@ -643,9 +632,8 @@ def pooled_dimensions(node: Node) -> int:
     return arguments["kernel_size"].type.length or 0
 
 
+_TRIANGLES = ("triangular", "cholesky")  # of matrices of any size, empty ones too
 _STRIDED = {
-    "triangular": _trsm,
-    "cholesky": _potrf,
     "convolution": _convolution,
     "correlation": lambda node: _map_of_images(node, "correlate"),
     "maxima": lambda node: _pooling(node, "maxima"),

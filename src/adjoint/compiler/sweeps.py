@@ -20,7 +20,6 @@ from collections.abc import Container
 from dataclasses import field, replace
 from typing import Any, TypeGuard
 
-from adjoint.c_kernels.loading import MOST
 from adjoint.compiler import routine_calls, shaping
 from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import (
@@ -235,7 +234,7 @@ class _Drawing:
     def _joins_call(self, call: RoutineCall) -> bool:
         a, b, out = routine_calls.matrices(call)
         (*batch, rows, columns), inner = list(out), a.shape[-1]
-        if len(batch) > MOST:
+        if len(batch) > self.plan.target.limits.batch:
             return False
         if rows == self.rows and _is_light(inner, self.limits) and b.value not in self.made:
             if not self._by_row(a, -2):

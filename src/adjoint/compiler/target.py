@@ -112,6 +112,7 @@ class Limits:
     lines: int  # of a function that runs steps
     inlined: int  # loop programs that may be inlined into the function that calls them
     stack: int  # accumulators that fit on the stack
+    batch: int  # dimensions of a batch that a routine for matrices takes
 
 
 @record
@@ -131,7 +132,7 @@ class Target:
     rounds_alike: Callable[[frozenset[str]], bool]  # whether functions are the same in vectors
     passes: tuple[Callable[[Any], None], ...]  # which make a loop program of a nest
     routines: Callable[[Node, Target], Any]  # the RoutineDefinition of a node, or None
-    write: Callable[[Any], Any]  # the text of a program whose values have places
+    write: Callable[[Any], Any]  # the text of a host program, as `Ordered`
     build: Callable[[Any], Any]  # its functions
 
     def routine(self, node: Node) -> Any:

@@ -13,6 +13,7 @@ from adjoint.core.powers import falling_power
 from adjoint.kinks.infinitesimal import infinitesimal
 
 FAR = 1e8  # beyond it 1 + x² is x² in every dtype
+_UNKNOWN = complex(math.nan, math.nan)
 
 
 def float_power(self: Any, exponent: Any) -> Any:
@@ -44,8 +45,28 @@ def logaddexp(self: Any, other: Any) -> Any:
     if a.is_complex() or b.is_complex():
         first = a.real >= b.real
         larger, smaller = ops.where(first, a, b), ops.where(first, b, a)
-        return larger + (smaller - larger).exp().log1p()
+        infinite = larger.real.isinf()  # then the difference is none, or tells nothing
+        both = infinite & (smaller.real == larger.real)
+        total = larger + ops.where(infinite, 0, smaller - larger).exp().log1p()
+        return ops.where(infinite, ops.where(both, smaller, larger), total)
     return ops.stack([a, b]).logsumexp((0,))
+
+
+def log2(self: Any) -> Any:
+    """log(self) / log(2)."""
+    return _over_real(self.log(), math.log(2))
+
+
+def log10(self: Any) -> Any:
+    """log(self) / log(10)."""
+    return _over_real(self.log(), math.log(10))
+
+
+def _over_real(natural: Any, log_base: float) -> Any:
+    """A quotient; of a complex number by its parts, one of which may be infinite."""
+    if not natural.is_complex():
+        return natural / log_base
+    return ops.complex(natural.real / log_base, natural.imag / log_base)
 
 
 def power_derivative(self: Any, exponent: Any, n: int) -> Any:
@@ -82,8 +103,10 @@ def sgn(self: Any) -> Any:
     if not self.is_complex():
         return self.sign()
     size = self.abs()
-    zero = size == 0
-    return ops.where(zero, 0, self / ops.where(zero, 1, size))
+    zero, infinite = size == 0, size.isinf()
+    ends = [part.where(part.isinf(), 0.0).clamp(-1, 1) for part in (self.real, self.imag)]
+    end = ops.complex(*ends).masked_fill(ends[0] * ends[1] != 0, _UNKNOWN)
+    return ops.where(infinite, end, ops.where(zero, 0, self / ops.where(zero | infinite, 1, size)))
 
 
 def clamp(self: Any, min: Any, max: Any) -> Any:

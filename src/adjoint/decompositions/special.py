@@ -48,6 +48,38 @@ def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
     return ops.where(inner, slope, 0)
 
 
+def power_transform(self: Any, exponent: Any, shifted: bool) -> Any:
+    """(x^y - 1)/y = log(x) (eᶻ - 1)/z, z = y log x; of 1 + x where shifted."""
+    x, y = self, exponent
+    log = x.log1p() if shifted else x.log()
+    close = (ops.special_xlog1py(y, x) if shifted else ops.xlogy(y, x)).abs() < 3
+    near = log * ops._analytic_derivative((y * log).where(close, 0.0), "exprel", 0)
+    base, steep = x.where(~close, 1.0), y.where(~close, 1.0)
+    power = one_more_to(base, steep) if shifted else base.pow(steep)
+    return ops.where(close, near, (power - 1) / steep)
+
+
+def one_more_to(x: Any, y: Any) -> Any:
+    """(1 + x)^y, with the digits that 1 + x has lost."""
+    base, fixed = 1 + x, x.detach()
+    whole = base.detach()
+    lost = ops.where(fixed.abs() < 1, fixed - (whole - 1), 1 - (whole - fixed))
+    return base.pow(y) * (1 + (y * lost / whole).where(whole.isfinite() & (whole != 0), 0.0))
+
+
+def inverse_power_transform(self: Any, exponent: Any, shifted: bool) -> Any:
+    """(1 + xy)^(1/y), and eˣ where y is 0, less 1 where shifted; by the exponent where that is not
+    large.
+    """
+    x, y = self, exponent
+    shift = x * y
+    close = (shift.abs() < 0.5) | (((shift - 1.5).abs() < 1.5) & (x.abs() < 4))
+    small = x * ops._analytic_derivative(shift.where(close, 0.0), "log1prel", 0)
+    near = small.expm1() if shifted else small.exp()
+    far = (1 + shift).where(~close, 1.0).pow(1 / y.where(~close, 1.0))
+    return ops.where(close, near, far - 1 if shifted else far)
+
+
 def student_log_density(t: Any, df: Any) -> Any:
     """-ν/2 log(1 + t²/ν) - log(1 + t²/ν)/2 - log(2π)/2 + h(ν/2), where the first term is a multiple
     of t² if t²/ν is small and h falls as 1/ν: nothing cancels for large ν."""
@@ -64,7 +96,13 @@ def student_log_density(t: Any, df: Any) -> Any:
 
 def student_cdf(t: Any, df: Any) -> Any:
     """Student's distribution function F: 1/2 and an odd series in t in the middle, elsewhere half
-    the incomplete beta function of whichever fraction of t² + ν is small."""
+    the incomplete beta function of whichever fraction of t² + ν is small; ν = ∞ is normal."""
+    normal = df > 1e22  # t⁴/4ν, by which they differ, is no digit
+    heavy = _heavy_cdf(t, df.where(~normal, 1.0))
+    return ops.where(normal, ops.special_ndtr(t), heavy)
+
+
+def _heavy_cdf(t: Any, df: Any) -> Any:
     s = t / df.sqrt()
     middle = (t.abs() < 0.5) & (s.abs() < 0.25)
     inside = _student_middle(t.where(middle, 0.0), s.where(middle, 0.0), df)

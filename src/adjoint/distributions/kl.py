@@ -143,8 +143,19 @@ def _exponential_families(p: Any, q: Any) -> Tensor:
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoullis(p: Any, q: Any) -> Tensor:
-    """Σ pₖ (log pₖ - log qₖ) over success and failure; 0 log 0 is 0."""
-    return _part(p.probs, q.probs) + _part(1 - p.probs, 1 - q.probs)
+    """Σ pₖ (log pₖ - log qₖ) over success and failure; 0 log 0 is 0.
+
+    Logits tell logarithms that the chances have lost: 17 tells the chance of a failure, 4e-8.
+    """
+    if p._given == q._given == "logits":
+        (yes, no), (q_yes, q_no) = p._logarithms(), q._logarithms()
+        return _weighted(p.probs, yes - q_yes) + _weighted(p._rest, no - q_no)
+    return _part(p.probs, q.probs) + _part(p._rest, q._rest)
+
+
+def _weighted(p: Tensor, difference: Tensor) -> Tensor:
+    """p times a difference of logarithms, 0 where p is 0."""
+    return (p * difference).where(p != 0, 0.0)
 
 
 def _part(p: Tensor, q: Tensor) -> Tensor:
@@ -176,7 +187,8 @@ def _one_hots(p: Any, q: Any) -> Tensor:
 
 @register_kl(Geometric, Geometric)
 def _geometrics(p: Any, q: Any) -> Tensor:
-    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
+    """That of one trial, as often as p has trials in the mean."""
+    return _bernoullis(p, q) / p.probs
 
 
 @register_kl(Poisson, Poisson)
@@ -217,9 +229,9 @@ def _gammas(p: Any, q: Any) -> Tensor:
 
 @register_kl(Normal, Normal)
 def _normals(p: Any, q: Any) -> Tensor:
-    ratio = (p.scale / q.scale).square()
+    ratio = p.scale / q.scale  # its square may be 0 or infinite
     distance = ((p.loc - q.loc) / q.scale).square()
-    return 0.5 * (ratio + distance - 1 - ratio.log())
+    return 0.5 * (ratio.square() + distance - 1) - ratio.log()
 
 
 @register_kl(HalfNormal, HalfNormal)
@@ -236,9 +248,10 @@ def _laplaces(p: Any, q: Any) -> Tensor:
 
 @register_kl(Cauchy, Cauchy)
 def _cauchys(p: Any, q: Any) -> Tensor:
-    """Chyzak and Nielsen 2019."""
-    gap = (p.scale + q.scale).square() + (p.loc - q.loc).square()
-    return gap.log() - (4 * p.scale * q.scale).log()
+    """log(1 + ((γ_p - γ_q)² + (μ_p - μ_q)²) / 4γ_pγ_q).  Chyzak and Nielsen 2019."""
+    wider, apart = p.scale - q.scale, p.loc - q.loc
+    squares = wider / p.scale * (wider / q.scale) + apart / p.scale * (apart / q.scale)
+    return (squares / 4).log1p()
 
 
 @register_kl(Gumbel, Gumbel)

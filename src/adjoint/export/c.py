@@ -1,45 +1,43 @@
 """A function as standalone C: one C99 file and a header, without Python and without adjoint.
 
-The code is what `ad.compile` builds, with a plain signature: pointers to the inputs, to the
-outputs, and to work memory whose size the header tells, all given by the caller. A function with
+The code is what `ad.compile` builds, with the texts of the C kernels that it calls, and a plain
+signature: pointers to the inputs, to the outputs, and to work memory whose size the header tells,
+all given by the caller. A function with
 operators that have no native code cannot be exported.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels import loading
+from adjoint.c_kernels.copies import contiguous
+from adjoint.compiler import pipeline
 from adjoint.compiler.arena import nbytes
 from adjoint.compiler.definitions import RoutineDefinition, define
-from adjoint.compiler.plan import Strided
-from adjoint.compiler.program import Code
-from adjoint.compiler.targets.c import plain
-from adjoint.compiler.targets.c.scope import ARENA, FIRST, LIBRARY, STATUS
+from adjoint.compiler.lower import Choices
+from adjoint.compiler.pipeline import Unplanned
+from adjoint.compiler.plan import Callback, Strided
+from adjoint.compiler.routines import STRIDED
+from adjoint.compiler.targets.c import writing
+from adjoint.compiler.targets.c.addresses import ARENA, FIRST, LIBRARY, STATUS
 from adjoint.compiler.targets.c.target import CPU
+from adjoint.compiler.targets.c.writing import CText
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.errors import ArgumentError
 from adjoint.core.state import changed
 from adjoint.expressions.c_numbers import literal
-from adjoint.graph.ir import GraphError, Node, Value
+from adjoint.graph.ir import Graph, GraphError, Node, Value
 from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace
 from adjoint.ops import binding
 
 _ALIGNMENT = CPU.threads.alignment
-_HEAD = """#include <math.h>
-#include <stddef.h>
-#define INF_double HUGE_VAL
-#define INF_float HUGE_VALF
-#define NAN_double ((double)NAN)
-#define NAN_float NAN
-#define DATA(objects, slot) ((objects)[slot])
-"""
 
 
 def c(
@@ -54,8 +52,9 @@ def c(
         raise ArgumentError(f"export.c: path must end in .c, got {str(target)!r}")
     with changed(roots_from=2):
         graph = trace(function, *examples)
-    program = Code(expand(graph, _without_routine), alone=True)
-    missing = {*program.stages.callbacks(), *(program.plan.routines() - plain.ROUTINES.keys())}
+    program = _printed(expand(graph, _without_routine))
+    missing = {s.node.name for s in program.segments if isinstance(s, Callback)}
+    missing |= {symbol for symbol in program.host.routines if not _is_there(symbol)}
     if missing:
         raise GraphError(
             f"export.c: there is no C for {', '.join(sorted(missing))}; "
@@ -73,6 +72,21 @@ def c(
     return target, beside
 
 
+_FILES = {file for file, _ in STRIDED.values()}  # of C kernels that exported code includes
+_FOREIGN = "blas:", "lapack:"  # these kernels do without
+
+
+def _printed(graph: Graph) -> CText:
+    """The program of a graph; a call cannot fall back on eager operators."""
+    others = len(pipeline.after("order"))
+    given, stages = Unplanned(graph, Choices(CPU, alone=True)), pipeline.STAGES[:-others]
+    return writing.standalone(pipeline.run(given, stages, lambda *_: None)["order"])
+
+
+def _is_there(symbol: str) -> bool:
+    return symbol.startswith(_FOREIGN) or symbol.partition(":")[0] in _FILES
+
+
 def _without_routine(node: Node, is_part: bool) -> Callable[..., Any] | None:
     """The decomposition of an operator that would be computed by a routine of our own."""
     found = define(node, CPU) if node.op.row.decompose else None
@@ -80,31 +94,37 @@ def _without_routine(node: Node, is_part: bool) -> Callable[..., Any] | None:
     return binding.decomposition(node.op.row) if is_ours else None
 
 
+def _address(symbol: str) -> str:
+    """C text of the address of a routine; 0 for one of BLAS or LAPACK."""
+    return "0" if symbol.startswith(_FOREIGN) else "(void *)" + "_".join(symbol.split(":")[1:])
+
+
 class _SourceWriter:
     """Writes the source and the header of one program."""
 
-    def __init__(self, program: Code, name: str) -> None:
-        self.program, self.name = program, name
-        graph = program.graph
+    def __init__(self, program: CText, name: str) -> None:
+        self.program, self.plan, self.name = program, program.layout.plan, name
+        self.made, graph = self.plan.roots.made, self.plan.graph
+        self.kept = {v: contiguous(t.array) for v, t in self.plan.roots.constants.items()}
         self.inputs = [(f"in_{identifier(v.name)}", v) for v in graph.inputs]
         self.outputs = [(f"out{i}", o) for i, o in enumerate(graph.outputs) if isinstance(o, Value)]
         if len(self.outputs) != len(graph.outputs):
             raise GraphError("export.c: an output is a Python number; leave it out")
-        self.constants = [(f"constant{i}", v) for i, v in enumerate(program.kept)]
+        self.constants = [(f"constant{i}", v) for i, v in enumerate(self.kept)]
         self.work: dict[Value, int] = {}  # results that no output can hold: where they are
         self.size = -(-program.layout.size // _ALIGNMENT) * _ALIGNMENT
         self.given = self._given()
-        self.used = sorted(program.plan.routines())
+        self.used = program.host.routines
 
     def _given(self) -> dict[Value, str]:
         """The output whose memory each result uses."""
         found: dict[Value, str] = {}
-        for (name, output), operand in zip(self.outputs, self.program.plan.outputs, strict=True):
-            if not isinstance(operand, Strided) or operand.value not in self.program.made:
+        for (name, output), operand in zip(self.outputs, self.plan.outputs, strict=True):
+            if not isinstance(operand, Strided) or operand.value not in self.made:
                 continue
             if not operand.offset and math.prod(output.shape) == math.prod(operand.value.shape):
                 found.setdefault(operand.value, name)
-        for value in self.program.made:
+        for value in self.made:
             if value not in found:
                 self.work[value] = self.size
                 self.size += nbytes(value, _ALIGNMENT)
@@ -112,14 +132,18 @@ class _SourceWriter:
 
     def texts(self) -> tuple[str, str]:
         signature = self._signature()
-        body = self.program.stages.source
-        body = re.sub(r"^#define (DATA|INF_|NAN_|HUGE_VAL).*\n", "", body, flags=re.M)
-        body = re.sub(r"^#pragma omp declare simd notinbranch\n", "", body, flags=re.M)
-        body = re.sub(r"^extern \w+ \w+\((?:double|float)[^)]*\);\n", "", body, flags=re.M)
-        body = re.sub(r"^void segment", "static void segment", body, flags=re.M)
-        parts = [_HEAD, *map(self._constant, self.constants), body]
-        parts += [plain.ROUTINES[r] for r in self.used]
-        return "\n".join([*parts, self._function(signature)]), self._header(signature)
+        constants = map(self._constant, self.constants)
+        parts = [self.program.source, *constants, self._kernels(), self._function(signature)]
+        return "\n".join(parts), self._header(signature)
+
+    def _kernels(self) -> str:
+        """The texts of the C kernels that the program calls.
+
+        They come after its own functions, which must not be compiled with their options.
+        """
+        symbols = (s.split(":") for s in self.used if not s.startswith(_FOREIGN))
+        used = {(file, kind) for file, _, kind in symbols}
+        return loading.standalone(used) if used else ""
 
     def _signature(self) -> str:
         arguments = [f"const {C_TYPES[v.dtype.name]} *{n}" for n, v in self.inputs]
@@ -143,7 +167,7 @@ class _SourceWriter:
     def _constant(self, constant: tuple[str, Value]) -> str:
         name, value = constant
         c_type = C_TYPES[value.dtype.name]
-        numbers = ", ".join(literal(n, c_type) for n in np.ravel(self.program.kept[value]).tolist())
+        numbers = ", ".join(literal(n, c_type) for n in np.ravel(self.kept[value]).tolist())
         return f"static {c_type} {name}[] = {{{numbers or '0'}}};"
 
     def _function(self, signature: str) -> str:
@@ -152,7 +176,7 @@ class _SourceWriter:
         lines += ["  int status = 0;", f"  p[{STATUS}] = &status;"]
         lines.append(f"  p[{ARENA}] = work;")
         if self.used:
-            table = ", ".join(f"(void *)plain_{r}" for r in self.used)
+            table = ", ".join(map(_address, self.used))
             lines.append(f"  void *library[] = {{{table}}};")
             lines.append(f"  p[{LIBRARY}] = library;")
         lines += [f"  p[{slots[v]}] = (void *){n};" for n, v in self.inputs]
@@ -160,7 +184,7 @@ class _SourceWriter:
         lines += [f"  p[{slots[v]}] = {n};" for v, n in self.given.items()]
         lines += [f"  p[{slots[v]}] = (char *)work + {at};" for v, at in self.work.items()]
         lines += [f"  {segment}(p);" for segment in self.program.segments]
-        for (name, value), operand in zip(self.outputs, self.program.plan.outputs, strict=True):
+        for (name, value), operand in zip(self.outputs, self.plan.outputs, strict=True):
             if not isinstance(operand, Strided) or self.given.get(operand.value) != name:
                 lines.append(f"  {self._copy_out(name, value, operand)}")
         return "\n".join([*lines, "  return status;", "}", ""])

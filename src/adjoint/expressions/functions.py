@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -1297,14 +1297,22 @@ def _is_in_libmvec(name: str) -> bool:
 def declared(called: Iterable[str]) -> list[str]:
     """The declarations of functions that are called, in the order that C needs."""
     ours, used = _needed(called)
-    lines = []
+    return [*_of_library(used), *_texts(ours)]
+
+
+def _of_library(used: set[str]) -> Iterator[str]:
+    """The declarations of the C library's functions."""
     for name, count in (VECTORS | SCALARS).items():
         for c_type, suffix in (("double", ""), ("float", "f")):
             if name + suffix in used:
                 if name in VECTORS:
-                    lines.append("#pragma omp declare simd notinbranch")
-                lines.append(f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});")
-    lines += [special_functions.head(text) for name, text in ours.items() if name not in FUNCTIONS]
+                    yield "#pragma omp declare simd notinbranch"
+                yield f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});"
+
+
+def _texts(ours: dict[str, str]) -> list[str]:
+    """The texts of our functions."""
+    lines = [special_functions.head(text) for name, text in ours.items() if name not in FUNCTIONS]
     for name, text in ours.items():
         lines += [_INLINE + text] if name in FUNCTIONS else special_functions.definition(text)
     return lines
@@ -1324,19 +1332,37 @@ def prelude(called: Iterable[str], data_offset: int) -> str:
         '#define NAN_double __builtin_nan("")',
         '#define NAN_float __builtin_nanf("")',
         "#define HUGE_VAL __builtin_inf()",
-        HALF_TYPES.rstrip(),
-        "#define LEAST (-9223372036854775807LL - 1)",
-        "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
-        "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
-        TEAM,
-        "#define THREADS SMALLER(TEAM, 16)",
-        "#ifdef _OPENMP",
-        "extern int omp_get_thread_num(void), omp_get_num_threads(void);",
-        "#define THREAD omp_get_thread_num()",
-        "#define COUNT omp_get_num_threads()",
-        "#else",
-        "#define THREAD 0",
-        "#define COUNT 1",
-        "#endif",
     ]
-    return "\n".join([*lines, *declared(called)]) + "\n"
+    return "\n".join([*lines, *_COMMON, *declared(called)]) + "\n"
+
+
+def standalone_prelude(called: Iterable[str]) -> str:
+    """The same for a source with C's headers, whose arguments are addresses of data."""
+    lines = [
+        "#include <math.h>",
+        "#include <stddef.h>",
+        "#define DATA(objects, slot) ((objects)[slot])",
+        "#define INF_double HUGE_VAL",
+        "#define INF_float HUGE_VALF",
+        "#define NAN_double ((double)NAN)",
+        "#define NAN_float NAN",
+    ]
+    return "\n".join([*lines, *_COMMON, *_texts(_needed(called)[0])]) + "\n"
+
+
+_COMMON = (
+    HALF_TYPES.rstrip(),
+    "#define LEAST (-9223372036854775807LL - 1)",
+    "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
+    "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
+    TEAM,
+    "#define THREADS SMALLER(TEAM, 16)",
+    "#ifdef _OPENMP",
+    "extern int omp_get_thread_num(void), omp_get_num_threads(void);",
+    "#define THREAD omp_get_thread_num()",
+    "#define COUNT omp_get_num_threads()",
+    "#else",
+    "#define THREAD 0",
+    "#define COUNT 1",
+    "#endif",
+)

@@ -44,7 +44,33 @@ def digamma(x: Tensor) -> Tensor:
 
 def _density(x: Tensor) -> Tensor:
     """exp(-x²/2)/√(2π)."""
-    return ops.exp(-x * x / 2) / math.sqrt(2 * math.pi)
+    return ops._gaussian_derivative(x, 0, 0.5) / math.sqrt(2 * math.pi)
+
+
+def _density_of_product(x: Tensor, y: Tensor) -> Tensor:
+    """exp(-(xy)²/2)/√(2π), with the digits that the product has lost."""
+    return _density(x * y) * (1 - (x * y).detach() * _lost(x, y))
+
+
+def _exp_of_square(x: Tensor) -> Tensor:
+    """exp(x²), with the digits that x² has lost."""
+    return ops.exp(x * x) * (1 + _lost(x, x))
+
+
+def _lost(x: Tensor, y: Tensor) -> Tensor:
+    """What rounding took from the product xy; 0 where that is not known.  Dekker 1971."""
+    x, y = x.detach(), y.detach()
+    a, c = _upper_half(x), _upper_half(y)
+    b, d = x - a, y - c
+    lost = (((a * c - x * y) + a * d) + b * c) + b * d
+    return lost.where(lost.isfinite(), 0.0)
+
+
+def _upper_half(x: Tensor) -> Tensor:
+    """The upper half of the digits of x, whose square is exact."""
+    digits = {"float64": 27, "float32": 12}.get(str(x.dtype).rpartition(".")[2], 6)
+    large = x * (2.0**digits + 1)
+    return large - (large - x)
 
 
 def _complete(sign: int, m: Tensor) -> Tensor:
@@ -100,11 +126,8 @@ def _exp_over(x: Tensor) -> Tensor:
 
 
 def _quarter_turns(x: Tensor) -> Tensor:
-    """x² less a multiple of 4: the square of the upper half of the digits of x is exact."""
-    digits = {"float64": 27, "float32": 12}.get(str(x.dtype).rpartition(".")[2], 6)
-    fixed = x.detach()
-    large = fixed * (2.0**digits + 1)
-    upper = large - (large - fixed)
+    """x² less a multiple of 4."""
+    upper = _upper_half(x.detach())
     return ops.fmod(upper * upper, 4.0) + (x - upper) * (x + upper)
 
 
@@ -112,7 +135,10 @@ def _reciprocal_gamma(r: Tensor, x: Tensor) -> Tensor:
     """(1/Γ)′; left of 1/2 that of Γ(1 - x) sin(πx)/π, which is smooth at the poles of Γ."""
     left = x < 0.5
     u, v = ops.where(left, x, 0.25), ops.where(left, 1.0, x)
-    turn = ops.cos(math.pi * u) - digamma(1 - u) * ops.sin(math.pi * u) / math.pi
+    whole = ops.round(u.detach())
+    angle = math.pi * (u - whole)
+    turn = ops.cos(angle) - digamma(1 - u) * ops.sin(angle) / math.pi
+    turn = turn * (1 - 2 * ops.remainder(whole, 2))
     return ops.where(left, f("gamma", 1 - u) * turn, -digamma(v) * f("rgamma", v))
 
 
@@ -126,6 +152,22 @@ def student_density(t: Tensor, df: Tensor) -> Tensor:
 
 
 def student_slope(t: Tensor, df: Tensor) -> Tensor:
+    """∂F/∂ν; where ν is large beside t⁴, by the series of F - Φ in 1/ν.  Fisher 1925."""
+    normal = t.square() < 1e-2 * df.sqrt() - 1
+    heavy = _heavy_slope(t.where(~normal, 1.0), df.where(~normal, 1.0))
+    return ops.where(normal, _light_slope(t.where(normal, 0.0), df.where(normal, 1e9)), heavy)
+
+
+def _light_slope(t: Tensor, df: Tensor) -> Tensor:
+    """φ(t) t (a/4ν² + b/48ν³ + c/128ν⁴)."""
+    q = t.square()
+    a, b = q + 1, ((3 * q - 7) * q - 5) * q - 3
+    c = ((((q - 11) * q + 14) * q + 6) * q - 3) * q - 15
+    density = (-q / 2).exp() / math.sqrt(2 * math.pi)
+    return density * t * (a / 4 + (b / 48 + c / (128 * df)) / df) / df / df
+
+
+def _heavy_slope(t: Tensor, df: Tensor) -> Tensor:
     """∂F/∂ν: in the middle of an odd series in t, elsewhere of 1 - F = I(ν/2, 1/2, x)/2 or, where
     1 - x is the smaller one, of 1 - F = 1/2 - I(1/2, ν/2, 1 - x)/2."""
     s = t / df.sqrt()
@@ -207,6 +249,57 @@ def _lower(name: str, factor: Slope) -> Slope:
     return formula
 
 
+def power_transform_slope(x: Tensor, y: Tensor, shifted: bool) -> Tensor:
+    """x^(y-1), of 1 + x where shifted."""
+    if not shifted:
+        return _power_less_one(x, y)
+    return _power_less_one(1 + x, y) * (1 + (y - 1) * _lost_by_one_more(x))
+
+
+def _lost_by_one_more(x: Tensor) -> Tensor:
+    """What rounding took from 1 + x, beside it."""
+    x = x.detach()
+    whole = 1 + x
+    lost = ops.where(x.abs() < 1, x - (whole - 1), 1 - (whole - x))
+    return (lost / whole).where(whole.isfinite() & (whole != 0), 0.0)
+
+
+def power_transform_in_exponent(x: Tensor, y: Tensor, r: Tensor, shifted: bool) -> Tensor:
+    """∂/∂y of r = (x^y - 1)/y: (x^y log x - r)/y, or by a series in z = y log x."""
+    log = x.log1p() if shifted else x.log()
+    z = y * log
+    close = z.abs() < 3
+    near = log.square() * analytic("exprel", z.where(close, 0.0), 1)
+    base, steep = x.where(~close, 1.0), y.where(~close, 1.0)
+    power = (1 + base).pow(steep) if shifted else base.pow(steep)
+    power = power * (1 + steep * _lost_by_one_more(base)) if shifted else power
+    return ops.where(close, near, (power * log - r).where(~close, 0.0) / steep)
+
+
+def inverse_power_slope(x: Tensor, y: Tensor, r: Tensor, shifted: bool) -> Tensor:
+    """(1 + xy)^(1/y - 1)."""
+    return _whole(x, y, r, shifted) / _one_more(x, y)
+
+
+def _whole(x: Tensor, y: Tensor, r: Tensor, shifted: bool) -> Tensor:
+    return ops._inverse_power_transform(x, y, False) if shifted else r
+
+
+def inverse_power_in_exponent(x: Tensor, y: Tensor, r: Tensor, shifted: bool) -> Tensor:
+    """w (s/(1 + s) - log(1 + s))/y², w = (1 + s)^(1/y), s = xy; by a series where s is small."""
+    s = x * y
+    close = (s > -0.5) & (s < 3)
+    near = x.square() * analytic("log1prel", s.where(close, 0.0), 1)
+    far, steep = _one_more(x, y).where(~close, 1.0), y.where(~close, 1.0)
+    apart = (s.where(~close, 0.0) / far - far.log()) / steep.square()
+    return _whole(x, y, r, shifted) * ops.where(close, near, apart)
+
+
+def _one_more(x: Tensor, y: Tensor) -> Tensor:
+    """1 + xy, with the digits that the product has lost: near -1 all others cancel."""
+    return (1 + x * y) + _lost(x, y)
+
+
 SLOPES: dict[str, tuple[Slope | None, ...]] = {
     "cbrt": (lambda r, x: 1 / (3 * r * r),),
     "gamma": (lambda r, x: r * digamma(x),),
@@ -232,7 +325,7 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
     "shichi.1": (lambda r, x: _cosh_over(x),),
     "fresnel": (lambda r, x: ops.sin(math.pi / 2 * _quarter_turns(x)),),
     "fresnel.1": (lambda r, x: ops.cos(math.pi / 2 * _quarter_turns(x)),),
-    "erfi": (lambda r, x: 2 / ROOT_PI * ops.exp(x * x),),
+    "erfi": (lambda r, x: 2 / ROOT_PI * _exp_of_square(x),),
     "spence": (lambda r, x: _log_over(x),),
     "powm1": (
         lambda r, x, y: y * _power_less_one(x, y),
@@ -242,7 +335,7 @@ SLOPES: dict[str, tuple[Slope | None, ...]] = {
     "ndtri_exp": (lambda r, y: 1 / ops._log_ndtr_derivative(r, 1),),
     "owens_t": (
         lambda r, h, a: -_density(h) * ops.erf(a * h / math.sqrt(2)) / 2,
-        lambda r, h, a: ops.exp(-h * h * (1 + a * a) / 2) / (2 * math.pi * (1 + a * a)),
+        lambda r, h, a: _density(h) * _density_of_product(a, h) / (1 + a * a),
     ),
     # elliptic integrals
     "ellipk": (lambda r, m: _complete(1, m),),

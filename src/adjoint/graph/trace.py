@@ -154,7 +154,7 @@ class TraceLevel(Level):
         if "kink" not in row.texts:
             return out
         return (
-            above_traced(self, out)
+            above_traced(self, op, values, out)
             if op.name == "_above"
             else approach_traced(self, op, values, out)
         )

@@ -274,7 +274,7 @@ class DualTensors(Forward):
         return tensor.companion
 
     def rate(self, tensor: Tensor, direction: Any) -> Any:
-        found = direction.along_tangent(tensor.companion, self)
+        found = direction.along_tangent(tensor.companion, None)
         return direction.rate(self.primal(tensor)) if found is None else found
 
     def text(self, tensor: Tensor) -> str:

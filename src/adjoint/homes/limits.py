@@ -22,9 +22,12 @@ second derivative in x itself needs it: `_bend` adds an infinite number that is 
 derivative, so the result shows as NaN, as all non-real numbers do. Multiplied by ∂x = 0, as in a
 Hessian of √Σx², it vanishes.
 
-Each kink is approached independently: ‖x‖ ‖2x‖ is computed as δ δ, and not δ 2δ, so derivatives of
-a product of several lengths or roots that are 0 at once are wrong. So are products of derivatives
-that contain both x, which stays 0, and its root, as (d/dx x√x)².
+Where ‖x‖ and ‖2x‖ are 0 at once, near values are δ and 2δ: all kinks are approached along the same
+direction of the inputs, and iδ has the scale of its argument there: Note [Rates] in rates.py. A
+product of lengths whose second derivative depends on that direction, |x| |y|, has none, and shows
+that along it. x itself stays 0 beside its length or root, so products of derivatives that contain
+both, as (d/dx x√x)², are wrong; so are products of lengths and roots of the same x, of which one is
+approached by x = iδ and the other by x = (iδ)².
 
 In a graph values are not known, so the near tensor is always computed (for lengths only if there
 are second derivatives), and used in calls that meet a kink: complex formulas overflow sooner. A
@@ -96,7 +99,7 @@ def _near(op: Operator, values: list[Any], run: Callable[..., Any], out: Any) ->
     scale = rates.scale(op, values, out)
     if op.name == "_above":
         return _little_above(_one_sided(values[0]), scale)
-    with changed(at_kinks=NEAR, scale=scale):
+    with changed(at_kinks=NEAR, scale=None if scale is None else scale.value):
         return run(op, values)
 
 
@@ -345,10 +348,11 @@ def approach_traced(level: Any, op: Operator, values: list[Any], out: Any) -> An
         return packet("_nearby")(out)
     if now.differentiating + bool(out.requires_grad) < 2:
         return out
-    return _near_in_graph(level, out, packet("_nearby")(out))
+    near, scale = packet("_nearby")(out), rates.scale(op, values, out)
+    return _near_in_graph(level, out, near if scale is None else near * scale.where(out == 0, 1))
 
 
-def above_traced(level: Any, out: Any) -> Any:
+def above_traced(level: Any, op: Operator, values: list[Any], out: Any) -> Any:
     """The result of `_above` in a trace: first derivatives may be infinite, too."""
     now = current()
     if now.at_kinks or not out.is_floating_point():
@@ -358,7 +362,7 @@ def above_traced(level: Any, out: Any) -> Any:
     least = now.roots_from if level.whole else 2
     if now.differentiating + bool(out.requires_grad) < least:
         return out
-    return _near_in_graph(level, out, _little_above(out))
+    return _near_in_graph(level, out, _little_above(out, rates.scale(op, values, out)))
 
 
 def _unless_given_up(out: Any) -> Any:
@@ -382,7 +386,7 @@ def _little_above(tensor: Any, scale: Any = None) -> Any:
     """
     small = (tensor == 0).to(dtypes.complex128) * -(infinitesimal(tensor.dtype.np) ** 2)
     if scale is not None:
-        small = small * make(scale)
+        small = small * scale
     return tensor + small.masked_fill(tensor < 0, math.nan)
 
 

@@ -1,16 +1,18 @@
 """How fast the argument of a kink changes: the scale of what is infinitely small there.
 
 Note [Rates]: where ‖x‖ and ‖2x‖ are 0 at once, one is infinitely small and the other is twice that.
-So iδ is multiplied by the norm of J v, where J v is the derivative of the operator's argument along
-one generic direction v of all inputs; (iδ)², which stands for the argument of a root, by J v. v is
-the same for all kinks that depend on an input, so a kink that is computed twice has the same scale
-twice. On a tape J v is the transpose of a backward pass, in forward mode a sum of the tangents,
-with generic weights where a Jacobian has several. All of it runs when a kink is met, and not
-before.
+So iδ is multiplied by ‖J v‖, where J v is the derivative of the operator's argument along one
+generic direction v of all inputs; (iδ)², which stands for the argument of a root, by J v, and where
+that is 0 by half the second derivative, as Σx² has one. v is the same for all kinks that depend on
+an input, so a kink that is computed twice has the same scale twice. On a tape J v is the transpose
+of a backward pass; in forward mode it is a sum of the tangents, with generic weights where a
+Jacobian has several. All of it runs when a kink is met, and not before; in a graph, where values
+are not known, it is a part of the graph.
 
 The scale is 1 where it decides nothing or is not known: if a first derivative alone is computed of
-lengths, whose subgradient is 0; if forward mode alone does not tell, as Σx², which changes to second
-order; and if hooks of users, which a pass would call, are on the tape.
+lengths, whose subgradient is 0; if the argument does not change to first order, and forward mode
+alone differentiates; and if a pass would run code of users: hooks, functions with a derivative of
+their own, checkpoints; or if it fails.
 """
 
 from __future__ import annotations
@@ -19,17 +21,20 @@ import math
 import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import OF
-from adjoint.core.state import OFF, changed, current, state
+from adjoint.core.dtypes import OF, float64
+from adjoint.core.errors import AdjointError
+from adjoint.core.state import OFF, State, changed, current, state
 from adjoint.homes.infinitesimals import EXACT
 from adjoint.homes.levels import Level
-from adjoint.ops.operator import Operator
+from adjoint.ops.operator import Operator, packet
 from adjoint.tape import engine
-from adjoint.tape.backward_passes import BackwardRequest
+from adjoint.tape.backward_passes import BackwardRequest, request
+from adjoint.tape.observe import PACKED
 from adjoint.tensor.nodes import Leaf, Node, node_of
 from adjoint.tensor.tensor import Tensor, make
 
@@ -47,43 +52,33 @@ def generic(shape: Sequence[int], number: int) -> Array:
     return np.ones_like(found) if found.size == number == 1 else found
 
 
-def scale(op: Operator, values: list[Any], out: Any) -> Array | None:
-    """The factors of iδ, or of (iδ)² at a root, for an operator whose result is 0 somewhere."""
-    asked = current().asked
-    given, before = (values, current()) if asked is None else asked[1:]
-    root = op.name == "_above"
-    unlike = asked is not None and asked[0].row is not op.row
-    if unlike or before.saved_hooks or not (root or _is_needed()):
-        return None
-    direction = Direction()
+def scale(op: Operator, values: list[Any], out: Any) -> Any:
+    """The factors of iδ, or of (iδ)² at a root, for an operator whose result is 0 somewhere: a
+    tensor on the level of `values`, or None for ones.
+    """
     now = current()
-    unseen = {"node_hooks": (), "seen": False, "anomaly": False}  # users see nothing of this
-    state.set(before.but(at_kinks=EXACT, asked=None, **unseen))
+    asked = now.asked or (op, values, now)
+    root = op.name == "_above"
+    before = asked[2]
+    if asked[0].row is not op.row or before.saved_hooks or not (root or _is_second(now)):
+        return None
+    # users see nothing of what runs here
+    state.set(before.but(at_kinks=EXACT, asked=None, node_hooks=(), seen=False, anomaly=False))
     try:
         with np.errstate(all="ignore"):
-            if root:
-                found = direction.above(given[0], values[0], out.value == 0)
-            else:
-                found = direction.of_length(op, given, values)
+            return Direction(root=root).scale(op, asked[1], values, out)
+    except AdjointError:  # a value was written over, say: if it matters, the user's own pass raises
+        return None
     finally:
         state.set(now)
-    return None if found is None else direction.normalized(found, out.value == 0)
 
 
-def _is_needed() -> bool:
+def _is_second(now: State) -> bool:
     """Whether second derivatives may follow, as from the tape."""
-    now = current()
     return now.orders + now.differentiating != 1 or any(type(e) is Node for e in now.variables)
 
 
-def _like(value: Any, found: Array) -> Array:
-    """A rate in the shape and dtype of its tensor."""
-    if found.size == value.value.size:
-        found = found.reshape(value.value.shape)
-    return np.broadcast_to(found, value.value.shape).astype(value.value.dtype)
-
-
-@dataclass
+@dataclass(eq=False)
 class _Part:
     """The direction in one input: a leaf, or the tangents of a level."""
 
@@ -91,74 +86,80 @@ class _Part:
     size: float = 1.0  # a factor of them
 
 
-_parts: weakref.WeakKeyDictionary[Any, _Part] = weakref.WeakKeyDictionary()
+_parts: weakref.WeakKeyDictionary[Any, _Part] = weakref.WeakKeyDictionary()  # of living inputs
+_last = [0]  # the number of the newest
 
 
 class Direction:
     """A direction of all inputs, to ask a tensor how fast it changes along it."""
 
-    def __init__(self) -> None:
-        self.new: list[_Part] = []  # the inputs that meet a kink for the first time
-        self.known: list[_Part] = []
+    def __init__(self, *, root: bool) -> None:
+        self.parts: list[_Part] = []  # of the inputs that are asked
+        self.is_new = True  # whether all of them meet a kink for the first time
         self.by_tangents = False  # whether to ask forward mode, where no tape knows
+        self.twice = root  # whether second derivatives may be asked for
 
-    def of_length(self, op: Operator, given: list[Any], values: list[Any]) -> Array | None:
-        """The lengths of the derivatives of an operator's arguments, `given` on their level."""
-        tensors = [isinstance(v, Tensor) for v in values]
-        rates = [self.first(v) if t else None for v, t in zip(given, tensors, strict=True)]
+    def scale(self, op: Operator, given: list[Any], values: list[Any], out: Any) -> Any:
+        """The factors of `rates.scale`, by the arguments `given` on their level."""
+        rates = self._each(given)
         if all(r is None for r in rates):
             return None
-        moved = [
-            make(_like(v, self.flat(r, g))) if t else v
-            for v, g, r, t in zip(values, given, rates, tensors, strict=True)
-        ]
-        with changed(recording=OFF, levels=()):
-            found: Array = op.call(moved).value
-        return found
+        with changed(levels=(), recording=OFF):
+            pairs = list(zip(values, rates, given, strict=True))
+            moved = [_below(r, g, v) if isinstance(v, Tensor) else v for v, r, g in pairs]
+            if any(m is None and v is not None for m, v in zip(moved, values, strict=True)):
+                return None
+            found = moved[0].abs() if self.twice else op.call(moved)
+            still = (out == 0) & (found == 0)
+        if self.twice and not self.by_tangents and _may_hold(still):
+            bent = self.rate(rates[0])
+            with changed(levels=(), recording=OFF):
+                bent = _below(bent, given[0], values[0]).abs() / 2
+                found = packet("where")(still, bent, found)
+            self.is_new = False  # its size grows with the square of the direction
+        with changed(levels=(), recording=OFF):
+            return self._normalized(found, out)
 
-    def above(self, given: Any, value: Any, zero: Any) -> Array | None:
-        """The derivative of the argument of a root; where that is 0, half the second one."""
-        first = self.first(given)
-        if first is None:
-            return None
-        found = np.abs(_like(value, self.flat(first, given)))
-        if not self.by_tangents and np.any(zero & (found == 0)):
-            second = self.rate(first)
-            bent = np.abs(_like(value, self.flat(second, given))) / 2
-            found = np.where(found == 0, bent, found)
-            self.new, self.known = [], self.known + self.new  # it grows with the direction squared
-        return found
-
-    def first(self, tensor: Any) -> Any:
-        """The derivative of a tensor, by a tape, or else by forward mode."""
-        found = self.rate(tensor)
-        if found is None:
+    def _each(self, given: list[Any]) -> list[Any]:
+        """The derivatives of arguments, by their tapes, or else by forward mode."""
+        rates = [self.rate(v) for v in given]
+        if not self.by_tangents and all(r is None for r in rates):
             self.by_tangents = True
-            found = self.rate(tensor)
-        return found
+            return self._each(given)
+        return rates
+
+    def _normalized(self, found: Any, out: Any) -> Any:
+        """The rates, of which those at the first kink are about 1; 1 where they decide nothing."""
+        found = found.abs().to(float64)
+        found = found.masked_fill(~(found.isfinite() & (found > 0)), 1)
+        if out.home is not None:
+            return found
+        rates, zero = found.value, out.value == 0
+        if self.is_new:
+            size = float(np.max(rates, where=zero, initial=0.0))  # 1 if all are unknown
+            if np.count_nonzero(zero) > 1:
+                size = 2.0 ** math.frexp(size)[1]  # rounds nothing, so kinks stay the same
+            for part in self.parts:
+                part.size /= size
+            rates = rates / size
+        short = np.round(rates * 1024) / 1024  # a length of few digits, but for rounding errors
+        close = 64 * float(np.finfo(out.value.dtype).eps)
+        return make(np.where(np.abs(rates - short) < close * rates, short, rates))
 
     def rate(self, tensor: Any) -> Any:
         """The derivative of a tensor along the direction, or None."""
-        if tensor is None or tensor.home is not None:
-            return None if tensor is None else tensor.home.rate(tensor, self)
-        return self.along_tape(tensor)
+        if not isinstance(tensor, Tensor):
+            return None
+        return self.along_tape(tensor) if tensor.home is None else tensor.home.rate(tensor, self)
 
-    def flat(self, tensor: Any, like: Any) -> Array:
-        """The array of a tensor that has the shape of `like`, with the same batches in front; 0 for
-        None.
-        """
-        if tensor is None:
-            return np.zeros(())
-        while homes := [t.home for t in (tensor, like) if isinstance(t.home, Level)]:
-            tensor, like = max(homes, key=lambda level: level.height).aligned(tensor, like)
-        found: Array = tensor.value
-        return found
-
-    def along_tangent(self, tangent: Any, home: Any) -> Any:
-        """The derivative by the tangent of a level."""
+    def along_tangent(self, tangent: Any, source: Any) -> Any:
+        """The derivative by a tangent of a level, `source`; of a dual tensor there is one."""
         if tangent is None or not self.by_tangents:
             return None
-        part = self._part(home)
+        if source is None:
+            self.is_new = False
+            return tangent
+        part = self._part(source)
         return tangent * float(generic((), part.number) * part.size)
 
     def along_tape(self, tensor: Any) -> Any:
@@ -167,46 +168,61 @@ class Direction:
         if not leaves:
             return None
         towards = [_cotangent(e, self._part(e)) for e in leaves]
-        how = BackwardRequest(create_graph=True, retain_graph=True)
+        ends = [SimpleNamespace(edge=leaf) for leaf in leaves]
+        how = BackwardRequest(self.twice, retain_graph=True, linear=True)
         depth = tensor.home.position if isinstance(tensor.home, Level) else 0
         with changed(levels=current().levels[:depth]):
             grad = tensor.detach().zeros_like()
             grad.edge = Leaf(grad)
-            found = engine.gradients([tensor], [grad], list(map(_End, leaves)), how)
-            live = [(g, v) for g, v in zip(found, towards, strict=True) if g is not None and g.edge]
-            return engine.gradients(*zip(*live, strict=True), [grad], how)[0] if live else None
+            found = engine.gradients([tensor], [grad], ends, how)
+            live = [i for i, g in enumerate(found) if g is not None and g.edge is not None]
+            if not live:
+                return None
+            found, towards = [found[i] for i in live], [towards[i] for i in live]
+            return engine.gradients(found, towards, [grad], request(self.twice))[0]
 
     def _part(self, source: Any) -> _Part:
         """The direction in one input; the same for all kinks."""
         part = _parts.get(source)
         if part is None:
-            known = self.known + self.new
-            size = known[0].size if known else 1.0
-            number = 1 + max((p.number for p in known), default=0)
-            part = _parts[source] = _Part(number, size)
-            self.new.append(part)
-        elif part not in self.new:
-            self.known.append(part)
+            _last[0] = _last[0] + 1 if _parts else 1
+            size = self.parts[0].size if self.parts else 1.0  # like others, known or new
+            part = _parts[source] = _Part(_last[0], size)
+            self.parts.append(part)
+        elif part not in self.parts:
+            self.is_new = False
         return part
 
-    def normalized(self, found: Array, zero: Any) -> Array:
-        """The rates, of which those at the first kink are about 1; 1 where they decide nothing."""
-        found = np.abs(found).astype(np.float64)
-        found = np.where(np.isfinite(found) & (found > 0), found, 1)
-        if self.known:
-            return np.asarray(found)
-        largest = float(np.max(found, where=zero, initial=0.0))
-        size = 2.0 ** math.frexp(largest)[1]  # which rounds nothing
-        for part in self.new:
-            part.size /= size
-        return np.asarray(found / size)
+
+def _may_hold(truth: Any) -> bool:
+    """Whether a condition holds somewhere; in a graph it may."""
+    return truth.home is not None or bool(truth.value.any())
 
 
-@dataclass
-class _End:
-    """What stands for a tensor of which a backward pass finds the gradient."""
+def _below(rate: Any, given: Any, value: Any) -> Any:
+    """The rate of an argument, `given` on its level, as `value` is below: 0 for None; None if that
+    is a part of it.
+    """
+    if rate is None:
+        return value.detach().zeros_like()
+    while levels := [t.home for t in (rate, given) if _is_above(t)]:
+        rate, given = max(levels, key=lambda level: level.height).aligned(rate, given)
+    if rate.numel() == value.numel():
+        rate = rate.reshape(value.shape)
+    elif not _expands(rate.shape, value.shape):
+        return None
+    return rate.detach().expand(value.shape).to(value.dtype)
 
-    edge: Leaf
+
+def _expands(shape: Sequence[int], to: Sequence[int]) -> bool:
+    """Whether a tensor of a shape can be expanded to another one."""
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in pairs)
+
+
+def _is_above(tensor: Any) -> bool:
+    """Whether a tensor is on a transform, but not a trace, whose tensors stand for numbers."""
+    return isinstance(tensor.home, Level) and not tensor.home.creates
 
 
 def _cotangent(leaf: Leaf, part: _Part) -> Any:
@@ -216,7 +232,7 @@ def _cotangent(leaf: Leaf, part: _Part) -> Any:
 
 
 def _leaves(edge: Any) -> list[Leaf]:
-    """The leaves to which a tape leads; none if there are hooks on it."""
+    """The leaves to which a tape leads; none if a pass would run code of users, or raise."""
     found: dict[Any, None] = {}
     seen = set()
     stack = [] if edge is None else [node_of(edge)]
@@ -229,12 +245,16 @@ def _leaves(edge: Any) -> list[Leaf]:
             found[node] = None
             if node.hooks is not None:
                 return []
-        elif type(node) is Node and _has_hooks(node):
+        elif type(node) is not Node or _is_of_users(node):
             return []
         stack += [node_of(e) for e in node.next if e is not None]
     return list(found)
 
 
-def _has_hooks(node: Node) -> bool:
-    extra = node.extra
-    return extra is not None and bool(extra.tensor_hooks or extra.pre_hooks or extra.post_hooks)
+def _is_of_users(node: Node) -> bool:
+    """Whether a node has hooks, a rule or saved values of users, or its values no longer."""
+    rule, extra = node.rule, node.extra
+    if extra is not None and (extra.tensor_hooks or extra.pre_hooks or extra.post_hooks):
+        return True
+    foreign = not hasattr(rule, "row") or node.home is PACKED or node.saved is None
+    return rule.holds and foreign

@@ -195,7 +195,7 @@ def noted(
         several = {live for live in marked if live is not None}
         if None in marked or found[0] is None:
             return found
-        live = several.pop() if len(several) == 1 else Derived(_either, *several)
+        live = _whole(found[0].shape, several, present)
         dirty = _is_steep(row, scope) or _any_dirty(present)
         return [_marked(found[0], live, present, dirty=dirty)]
     pushed = PushedOnes(row, scope, tangents, results)
@@ -207,6 +207,14 @@ def noted(
         else _marked(t, Derived(lambda parts, i=i: parts[i], pushed), present, dirty=False)
         for i, t in enumerate(found)
     ]
+
+
+def _whole(shape: Any, several: set[Live], present: list[Any]) -> Live:
+    """The live elements of a pointwise result: those where a tangent is live, broadcast to it."""
+    if any(t.shape != shape for t in present):
+        ones = np.ones(tuple(shape), bool)
+        return Derived(lambda *known: _either(*known) & ones, *several)
+    return several.pop() if len(several) == 1 else Derived(_either, *several)
 
 
 def _either(*known: Any) -> Any:

@@ -295,7 +295,12 @@ class LoopProgram:
     @property
     def calls(self) -> frozenset[str]:
         """The functions that it calls."""
-        found = {name for s in self.statements() for tree in trees(s) for name in tree.calls}
+        found = set[str]()
+        for statement in self.statements():
+            if isinstance(statement, (Let, Store, Take)):
+                found |= statement.tree.calls
+            elif isinstance(statement, (Select, Check)):
+                found.update(*[tree.calls for tree in trees(statement)])
         return frozenset(found)
 
     def rooms(self) -> list[Room]:

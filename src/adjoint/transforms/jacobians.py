@@ -21,6 +21,12 @@ from adjoint.transforms.transformed import Transformed
 from adjoint.transforms.vectorize import vmap
 
 
+class SparseMaker:
+    """The maker of sparse derivatives, given by _wiring.py: a layer above this one."""
+
+    make: Callable[..., Callable[..., Any]]
+
+
 def _tangents(what: str, primals: list[Any], structure: Any, tangents: Any) -> list[Any]:
     given = arguments.matched(f"{what}: the tangents", structure, tangents, "tangents")
     found = []
@@ -338,15 +344,29 @@ def jacobian(
     chunk_size: int | None = None,
     holomorphic: bool = False,
     progress: bool = False,
+    sparse: bool = False,
+    format: str = "csr",
 ) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `f` in the mode that needs fewer passes.
+
+    With `sparse` it finds the entries that are not zero at every point, and computes these alone:
+    a matrix of SciPy, or with format="tensor" a sparse tensor, which can be differentiated again.
+    Rows and columns count the elements of an output and of an input. The first call prepares a
+    program, which later calls with arguments of the same shapes use; arrays of whole numbers among
+    the arguments choose elements, so new ones prepare another.
 
     >>> import adjoint as ad
     >>> ad.jacobian(lambda x: x.cumsum(0))(ad.ones(3))
     tensor([[1., 0., 0.],
             [1., 1., 0.],
             [1., 1., 1.]])
+    >>> ad.jacobian(lambda x: x[1:] * x[:-1], sparse=True)(ad.ones(4)).nnz
+    6
     """
+    if sparse:
+        _check_sparse("jacobian", has_aux, holomorphic)
+        compute = SparseMaker.make(f, "jacobian", argnums, format)
+        return Transformed(jacobian, f, compute, argnums=argnums, sparse=True, format=format)
 
     def compute(*args: Any, **keywords: Any) -> Any:
         problem = _Problem("jacobian", f, argnums, args, keywords, has_aux)
@@ -379,17 +399,59 @@ def hessian(
     *,
     chunk_size: int | None = None,
     progress: bool = False,
+    sparse: bool = False,
+    format: str = "csr",
 ) -> Callable[..., Any]:
     """Return the function of the second derivatives of a scalar `f`, forward over reverse.
+
+    With `sparse` it computes a sparse matrix, as `jacobian` does.
 
     >>> import adjoint as ad
     >>> ad.hessian(lambda x: (x**3).sum())(ad.tensor([1.0, 2.0]))
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
+    if sparse:
+        _check_sparse("hessian", has_aux, holomorphic)
+        compute = SparseMaker.make(f, "hessian", argnums, format)
+        return Transformed(hessian, f, compute, argnums=argnums, sparse=True, format=format)
     shared: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "holomorphic": holomorphic}
     options: dict[str, Any] = {**shared, "chunk_size": chunk_size, "progress": progress}
     return Transformed(hessian, f, jacfwd(jacrev(f, **shared), **options), **options)
+
+
+def value_and_jacobian(
+    f: Callable[..., Any], argnums: Argnums = 0, *, sparse: bool = False, format: str = "csr"
+) -> Callable[..., Any]:
+    """Return a function that computes `f` and its Jacobian, dense or with `sparse` as a matrix.
+
+    >>> import adjoint as ad
+    >>> value, J = ad.value_and_jacobian(lambda x: x[1:] * x[:-1])(ad.tensor([1.0, 2.0, 3.0]))
+    >>> value
+    tensor([2., 6.])
+    """
+    options: dict[str, Any] = {"argnums": argnums, "sparse": sparse, "format": format}
+    if sparse:
+        compute = SparseMaker.make(f, "jacobian", argnums, format, False, True)
+        return Transformed(value_and_jacobian, f, compute, **options)
+
+    def twice(*args: Any, **keywords: Any) -> tuple[Any, Any]:
+        value = f(*args, **keywords)
+        return value, value
+
+    both = jacobian(twice, argnums, has_aux=True)
+
+    def compute_dense(*args: Any, **keywords: Any) -> tuple[Any, Any]:
+        found, value = both(*args, **keywords)
+        return value, found
+
+    return Transformed(value_and_jacobian, f, compute_dense, **options)
+
+
+def _check_sparse(what: str, has_aux: bool, holomorphic: bool) -> None:
+    if has_aux or holomorphic:
+        option = "has_aux" if has_aux else "holomorphic"
+        raise ArgumentError(f"{what}: sparse=True does not go with {option}=True")
 
 
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:

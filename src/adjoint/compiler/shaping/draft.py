@@ -10,6 +10,7 @@ from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import FusedLoop, Plan
 from adjoint.compiler.target import Target
 from adjoint.core.records import record, structure
+from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, row_major
 from adjoint.graph.ir import Value
 from adjoint.loops.affine import Affine, RowShape, variable
@@ -100,7 +101,7 @@ class Draft:
     rooms: dict[Value, Local] = field(default_factory=dict)  # of values that only the nest reads
     shared: list[Local] = field(default_factory=list)  # of values that several bands need
 
-    @property
+    @cached_property
     def target(self) -> Target:
         return self.plan.target
 

@@ -64,7 +64,7 @@ class _Narrowing:
             if isinstance(statement, (ForLoop, StatementBlock)):
                 statement.body = self.block(statement.body)
             total = self.totals.get(statement.name) if isinstance(statement, Room) else None
-            if total is not None and total.start != MINUS_ZERO:
+            if isinstance(statement, Room) and total is not None and total.start != MINUS_ZERO:
                 if self.is_short_sum(statements[place + 1 :], total):
                     _retype(statements[place + 1 :], total)
                     start = None if statement.start is None else _narrow(total, total.name).start

@@ -277,7 +277,9 @@ def _lowered(graph: Graph, choices: Choices | None = None, times: float = 1) -> 
     """
     times = math.inf if choices is None else times
     choices = Choices(CPU) if choices is None else choices
-    return keep_steps(lower(graph, choices), choices, times)
+    found = keep_steps(lower(graph, choices), choices, times)
+    choices.definitions.known.clear()  # choices outlast the graphs that are compared
+    return found
 
 
 def _numbered(values: Sequence[Hashable]) -> Ties:

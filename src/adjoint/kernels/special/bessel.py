@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from adjoint.core.errors import ValueRangeError
-from adjoint.kernels.special.by_name import gamma_of_sum
+from adjoint.kernels.special.bessel_series import improved
 from adjoint.kernels.special.common import Array, check_orders, from_text, ufunc
 
 KINDS = ("jv", "yv", "iv", "kv", "ive", "kve")
-NEAR, TERMS = 20.0, 60  # where the series of I is summed, and how many terms that takes
 
 
 def bessel(x: Array, nu: Array, kind: str) -> Array:
@@ -17,25 +16,10 @@ def bessel(x: Array, nu: Array, kind: str) -> Array:
     if kind not in KINDS:
         raise ValueRangeError(f"_bessel: no kind {kind!r}; there are {', '.join(KINDS)}.")
     found = ufunc(kind, nu, x)
-    if kind not in ("iv", "ive") or found.dtype != np.float64:
+    if found.dtype != np.float64:
         return found
     with np.errstate(all="ignore"):
-        return _ascending(found, x, nu, scaled=kind == "ive")
-
-
-def _ascending(found: Array, x: Array, nu: Array, *, scaled: bool) -> Array:
-    """I by its power series, 10.25.2, whose terms have one sign; elsewhere SciPy's value `found`,
-    which is up to a hundred ulp from the truth.
-    """
-    near = (x > 0) & (x < NEAR) & (np.abs(nu) < NEAR) & (nu != np.rint(nu))
-    z, order = np.where(near, x, 1.0), np.where(near, nu, 0.5)
-    term, total = np.ones_like(z), np.ones_like(z)
-    for k in range(1, TERMS):
-        term = term * (z * z / (4 * k * (k + order)))
-        total = total + term
-    power = (z / 2) ** order / gamma_of_sum(order, np.ones_like(order))
-    whole = power * total * (np.exp(-z) if scaled else 1.0)
-    return np.where(near & np.isfinite(whole), whole, found)
+        return improved(found, x, nu, kind)
 
 
 def bessel_i_derivative(self: Array, order: int, n: int) -> Array:

@@ -18,6 +18,13 @@ def student_cdf(t: Array, df: Array) -> Array:
 
 
 def _level(t: Array, df: Array) -> Array:
+    normal = df > 1e22  # t⁴/4ν, by which they differ, is no digit
+    if normal.any():
+        return np.where(normal, ufunc("ndtr", t), _heavy(t, np.where(normal, 1.0, df)))
+    return _heavy(t, df)
+
+
+def _heavy(t: Array, df: Array) -> Array:
     s = t / np.sqrt(df)
     middle = (np.abs(t) < 0.5) & (np.abs(s) < 0.25)
     inside = _middle(np.where(middle, t, 0.0), np.where(middle, s, 0.0), df)

@@ -200,6 +200,12 @@ def exact() -> dict[str, Callable[..., Any]]:
         power = -(df + 1) / 2 * mp.log1p(t * t / df)
         return power + mp.loggamma((df + 1) / 2) - mp.loggamma(df / 2) - mp.log(mp.pi * df) / 2
 
+    def power_transform(x: Any, y: Any, shifted: Any) -> Any:
+        return (mp.power(x + bool(shifted), y) - 1) / y
+
+    def inverse_power_transform(x: Any, y: Any, shifted: Any) -> Any:
+        return mp.power(1 + mp.mpf(x) * y, 1 / mp.mpf(y)) - bool(shifted)
+
     def half_step(a: Any) -> Any:
         return mp.loggamma(a + 0.5) - mp.loggamma(a) - mp.log(a) / 2
 
@@ -243,6 +249,8 @@ def exact() -> dict[str, Callable[..., Any]]:
         "_sinc_derivative": at(lambda x, n: mp.diff(mp.sincpi, x, int(n))),
         "_spherical_bessel_j0_derivative": at(lambda x, n: mp.diff(mp.sinc, x, int(n))),
         "_analytic_derivative": at(analytic_derivative), "_carlson": at(carlson),
+        "_power_transform": at(power_transform),
+        "_inverse_power_transform": at(inverse_power_transform),
         "_student_cdf": at(student), "_student_log_density": at(log_student),
         **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
         "_erf_beside": lambda x, _: at(mp.erf)(x),

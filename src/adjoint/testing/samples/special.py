@@ -82,6 +82,13 @@ def students(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([-3.0, 0.0, 0.2, 0.7, 2.0]), df, name="middle and tails")
 
 
+@sampler("_power_transform", "_inverse_power_transform", real=True)
+def power_transforms(make: Make) -> Iterator[Sample]:
+    y = make.like([0.5, -0.3, 1.0, 1e-9, 0.02])
+    for shifted in (False, True):
+        yield Sample(make.uniform(0.3, 1.5, 5), y, shifted, name="shifted" if shifted else "plain")
+
+
 @sampler("_scipy.two", real=True)
 def functions_of_two(make: Make) -> Iterator[Sample]:
     yield Sample(make.unit(4), make.unit(2, 1), "owens_t", name="broadcast")

@@ -7,6 +7,7 @@ measurement of other values is kept. Change a number with the benchmark suite be
 
 from __future__ import annotations
 
+from adjoint.c_kernels import loading
 from adjoint.compiler import routines
 from adjoint.compiler.shaping import count_work, store_early
 from adjoint.compiler.shaping.bands import make_bands
@@ -108,6 +109,7 @@ LIMITS = Limits(
     small_nest=40,  # measured with it
     lines=250,  # as for statements
     inlined=8,  # as for statements
+    batch=loading.MOST,  # the same for all kernels in C
     stack=1 << 14,  # by size: 128 KB of doubles, since threads may have small stacks
 )
 

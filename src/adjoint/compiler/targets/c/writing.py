@@ -7,11 +7,13 @@ import math
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler import entry, routine_calls
+from adjoint.compiler import routine_calls
 from adjoint.compiler.arena import ProgramLayout
+from adjoint.compiler.host import HostProgram
+from adjoint.compiler.host_building import Ordered, SizeTable
 from adjoint.compiler.plan import Callback, Strided
-from adjoint.compiler.targets.c import render
-from adjoint.compiler.targets.c.scope import FIRST, CScope, SizeTable
+from adjoint.compiler.targets.c import entry, render
+from adjoint.compiler.targets.c.addresses import FIRST
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
 from adjoint.expressions import functions
@@ -23,11 +25,23 @@ from adjoint.toolchain import build
 class CText:
     """A program as C text."""
 
-    layout: ProgramLayout
-    table: SizeTable  # the numbers that it is given
+    ordered: Ordered
     source: str = ""
     segments: list[Any] = field(default_factory=list)  # functions' names, and callbacks, in order
     has_entry: bool = False  # whether one function checks the arguments and runs all segments
+
+    @property
+    def layout(self) -> ProgramLayout:
+        return self.ordered.layout
+
+    @property
+    def table(self) -> SizeTable:
+        """The numbers that it is given."""
+        return self.ordered.table
+
+    @property
+    def host(self) -> HostProgram:
+        return self.ordered.host
 
     @property
     def slots(self) -> dict[Value, int]:
@@ -71,20 +85,35 @@ def _is_all(operand: Strided) -> bool:
     return same and not operand.offset and routine_calls.is_whole(operand)
 
 
-def write(layout: ProgramLayout) -> CText:
-    """Print a program whose values have places."""
-    made = CText(layout, SizeTable(layout.plan.symbols))
-    slots = made.slots
-    scope = CScope(layout, "arena", made.table, made.tapes)
-    scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in slots.items()}
-    text, made.segments = render.segments(layout, scope)
-    made.has_entry = made.direct() is not None and entry.fields_are_known()
-    if made.has_entry:
-        inputs, opening = layout.plan.graph.inputs, made.table.opening()
-        text += entry.text(inputs, slots, made.end, made.segments, opening)
-    called = {name for program in layout.loop_programs() for name in program.calls}
-    made.source = functions.prelude(sorted(called), build.data_offset()) + text if text else ""
+def write(ordered: Ordered) -> CText:
+    """Print a program."""
+    made, text = _printed(ordered, "void")
+    if made.direct() is not None:
+        plan = made.layout.plan
+        given = plan.graph.inputs, made.slots, made.end
+        way_in = entry.text(*given, made.segments, plan.symbols)
+        made.has_entry, text = bool(way_in), text + way_in
+    if text:
+        made.source = functions.prelude(_called(made.host), build.data_offset()) + text
     return made
+
+
+def standalone(ordered: Ordered) -> CText:
+    """Print a program as a source for other C programs: nothing in it is visible outside."""
+    made, text = _printed(ordered, "static void")
+    made.source = functions.standalone_prelude(_called(made.host)) + text
+    return made
+
+
+def _printed(ordered: Ordered, kind: str) -> tuple[CText, str]:
+    """A program without its source, and the text of its own functions."""
+    text, segments = render.segments(ordered.host, ordered.layout.plan.target, kind)
+    return CText(ordered, segments=segments), text
+
+
+def _called(host: HostProgram) -> list[str]:
+    """The functions that its loop programs call."""
+    return sorted({name for program in host.loop_programs() for name in program.calls})
 
 
 @structure

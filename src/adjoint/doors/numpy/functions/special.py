@@ -94,29 +94,11 @@ def analytic(name: str, x: Tensor, n: int = 0) -> Tensor:
     return ad._analytic_derivative(x, name, n)
 
 
-def power_transform(x: Tensor, log: Tensor, exponent: Tensor, y: Tensor) -> Tensor:
-    """(x^y - 1)/y = log(x) (eᶻ - 1)/z, z = y log x."""
-    close = ad.abs(exponent) < 3
-    near = log * analytic("exprel", ad.where(close, exponent, 0.0))
-    rest = ad.where(close, 1.0, y)
-    return ad.where(close, near, (ad.pow(ad.where(close, 1.0, x), rest) - 1) / rest)
-
-
 def beta_of_odds(a: Tensor, b: Tensor, p: Tensor, q: Tensor) -> Tensor:
     """I(a, b) at p/(p + q), by the smaller fraction."""
     low, whole = p < q, p + q
     below = ad.special_betainc(a, b, ad.where(low, p / whole, 0.25))
     return ad.where(low, below, named("betaincc", b, a, ad.where(low, 0.25, q / whole)))
-
-
-def inverse_power_transform(x: Tensor, y: Tensor, less: int) -> Tensor:
-    """(1 + xy)^(1/y), and eˣ where y is 0, less 0 or 1; by the exponent where that is not large."""
-    shift = x * y
-    close = (ad.abs(shift) < 0.5) | ((ad.abs(shift - 1.5) < 1.5) & (ad.abs(x) < 4))
-    exponent = x * analytic("log1prel", ad.where(close, shift, 0.0))
-    near = ad.expm1(exponent) if less else ad.exp(exponent)
-    far = ad.pow(ad.where(close, 1.0, 1 + shift), 1 / ad.where(close, 1.0, y)) - less
-    return ad.where(close, near, far)
 
 
 def relative_entropy(x: Tensor, y: Tensor) -> Tensor:

@@ -1,0 +1,1 @@
+"""Reports on a function before it runs: what carries no derivative, and what a gradient keeps."""
