@@ -221,6 +221,7 @@ _NAMES = {
     "load": "adjoint.serialization",
     "GradScaler": "adjoint.amp",
     "lobpcg": "adjoint.lowrank",
+    "memory": "adjoint.reports.memory",
     "make_graph": "adjoint.graph.closures",
     "map": "adjoint.graph.control.associative_scan",
     "pca_lowrank": "adjoint.lowrank",

@@ -565,3 +565,11 @@ def test_a_first_try_is_told_what_to_write(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(SystemExit, match="2"):
         main(["grad", "model.py:loss", "[1.0, 2.0]"])
     assert "stand after --at" in capsys.readouterr().err
+
+
+def test_reports_name_the_users_lines(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text("def loss(x):\n    y = x.exp()\n    return y.tanh().sum() + y.round().sum()\n")
+    at = (f"{file}:loss", "--at", "f32[1000]")
+    assert "model.py:2: exp keeps its result, tanh keeps its argument" in run(capsys, "memory", *at)
+    assert "model.py:3: round.default is a function" in run(capsys, "smoothness", *at)

@@ -194,6 +194,12 @@ def wide_and_narrow(*xs: Any) -> Any:
 
 
 GRADIENTS: dict[str, Program] = {
+    "texts": (
+        lambda p: ad.nn.functional.ctc_loss(
+            p.log_softmax(2), ad.tensor([[1, 2, 2], [3, 1, 0]]), (6, 4), (3, 2)
+        ),
+        (make(6, 2, 4),),
+    ),
     "pointwise": (
         lambda x, y, z: ((x * y).exp() + (x - z).sin() * y + 2 ** (x * 0.1)).sum(),
         (make(5, 1, 3), make(4, 1), make(3)),
@@ -240,7 +246,41 @@ GRADIENTS: dict[str, Program] = {
         tuple(make(m, n) for m in (1, 3, 4, 9) for n in (1, 2, 5, 8, 17)),
     ),
 }
+
+
+def by_rank(x: Any, long: Any, q: Any) -> list[Any]:
+    """Everything that is sorted or chosen by rank, along rows and columns, short and long."""
+    found: list[Any] = [long.topk(300), long.kthvalue(7), long.median(), long.sort(), long.mode()]
+    for dim in (0, 1):
+        found += [x.sort(dim), x.topk(2, dim), x.quantile(q, dim), x.nanmedian(dim), x.cummax(dim)]
+    return [*found, x.nanquantile(q), ad.isin(long, x.flatten()), ad.frexp(x)]
+
+
+def spectra(x: Any, long: Any) -> list[Any]:
+    """Transforms of lines side by side, of lines in two parts, and by convolutions."""
+    half = ad.fft.rfft(long)
+    rows = [ad.fft.fft(x, dim=dim).abs() for dim in (0, 1)]
+    even = ad.fft.irfft(ad.fft.rfft(x, dim=0), n=x.shape[0], dim=0)
+    return [half.abs(), ad.fft.irfft(half, n=long.shape[0]), ad.fft.fft2(x).abs(), even, *rows]
+
+
 VALUES: dict[str, Program] = {
+    "ranks": (by_rank, (make(31, 5), make(5000, seed=1), ad.tensor([0.2, 1.0], dtype=ad.float64))),
+    "spectra": (spectra, (make(131, 12), make(4098, seed=1))),
+    "distances": (
+        lambda x, y: [ad.cdist(x, y, p) for p in (1.0, 2.0, ad.inf)],
+        (make(3, 5, 7), make(3, 34, 7, seed=1)),
+    ),
+    "scatters": (
+        lambda x, i, y: [
+            x.scatter_reduce(dim, i, y, how, include_self=own)
+            for dim in (0, 1)
+            for how in ("sum", "amax", "mean")
+            for own in (True, False)
+        ],
+        (make(4, 5), ad.tensor([[0, 3, 1], [2, 2, 0]]), make(2, 3)),
+    ),
+    "matrix_exp": (lambda x: ad.linalg.matrix_exp(x * 4), (make(2, 5, 5),)),
     "hessian": (ad.vmap(ad.hessian(lambda x: (x.sin() * x.flip(0)).prod())), (make(4, 3),)),
     "jacobians": (
         ad.vmap(ad.jacrev(lambda x, w: ad.stack([x[0] * w, x[1:].sum() / w]), (0, 1))),

@@ -15,11 +15,15 @@ import pytest
 
 import adjoint as ad
 from adjoint.cli import main
+from adjoint.core import dtypes
 from adjoint.export import renderers
+from adjoint.expressions import special_functions
 from adjoint.table import TABLE
+from adjoint.table.rows import Row
 from adjoint.testing import jacobians, laws
 from adjoint.testing.jacobians import Call, array_of
 from tests import tables
+from tests.expressions.test_c_text import ROWS
 from tests.graph.test_control import FUNCTIONS, XS, W
 from tests.laws.test_laws import UNSAMPLED
 
@@ -241,6 +245,38 @@ def test_exported_equals_eager(name: str) -> None:
     for a, b in zip(found, expected, strict=True):
         assert np.asarray(a).dtype == array_of(b).dtype
         np.testing.assert_allclose(a, array_of(b), rtol=1e-9, atol=1e-11)
+
+
+# Functions of elements that NumPy lacks, and that are not functions with loops.
+LACKING = frozenset(("lgamma",))
+ELEMENTS = [row for row in ROWS if row.family in ("activation", "special")]
+
+
+def exported(graph: Any) -> tuple[str, str]:
+    """The text of a graph, or the function for which it is refused."""
+    try:
+        return ad.export.python(graph, "f"), ""
+    except ad.export.ExportError as error:
+        return "", str(error).rpartition("its element calls ")[2].removesuffix("()")
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("row", ELEMENTS, ids=lambda row: row.full_name)
+def test_an_element_is_exported_as_it_is_computed(row: Row, dtype: str) -> None:
+    """Only functions with loops, which are written in C, are refused."""
+    case = next(iter(laws.cases(row, dtypes.named(dtype))))
+    tensors = [t.detach() for t in jacobians.tensors_in(case.arguments)]
+    values = Call(case.run, case.arguments, tuple(jacobians.tensors_in(case.arguments)))
+    graph = ad.trace(lambda *given: values(given), *tensors)
+    text, function = exported(graph)
+    if function:
+        assert function in {*special_functions.called(), *LACKING}
+        return
+    found = run_here(text, "f", *map(array_of, tensors))
+    for a, b in zip(found, values(tensors), strict=True):
+        assert np.asarray(a).dtype == array_of(b).dtype
+        tolerance = 1e-12 if dtype == "float64" else 3e-6
+        np.testing.assert_allclose(a, array_of(b), rtol=tolerance, atol=tolerance)
 
 
 # --- the command line ----------------------------------------------------------------------------

@@ -120,6 +120,50 @@ def test_random_operators_are_neither_merged_nor_folded() -> None:
     assert ops(passes.run(graph)).count("rand_like") == 2
 
 
+def loops(function: Callable[..., Any], *args: Any) -> int:
+    """How many loops are left in the simplified graph, which computes what the function does."""
+    graph = ad.simplify(ad.trace(function, *args))
+    np.testing.assert_array_equal(graph(*args).numpy(), function(*args).numpy())
+    return sum(n.name == "while_loop" for n in graph.nodes)
+
+
+def halved(x: ad.Tensor, factor: float = 0.5, start: float = 0.0) -> ad.Tensor:
+    zero = ad.full_like(x, start)
+    step = lambda s: (s[0] * factor, s[1] + s[0])
+    return ad.while_loop(lambda s: s[0].abs().max() > 1, step, (x, zero))[1]
+
+
+def test_loops_that_do_the_same_run_once() -> None:
+    x = ad.tensor([3.0, 50.0])
+    assert loops(lambda x: halved(x) * halved(x), x) == 1
+    assert loops(lambda x: halved(x) * halved(x, factor=0.25), x) == 2
+    assert loops(lambda x: halved(x) * halved(x + 1), x) == 2
+    assert loops(lambda x: halved(x) * halved(x, start=-0.0), x) == 2
+
+
+def test_loops_that_draw_random_numbers_run_each() -> None:
+    def walk(x: ad.Tensor) -> ad.Tensor:
+        return ad.while_loop(lambda x: x.max() < 3, lambda x: x + ad.rand_like(x), x)
+
+    graph = ad.simplify(ad.trace(lambda x: walk(x) - walk(x), ad.zeros(2)))
+    assert sum(n.name == "while_loop" for n in graph.nodes) == 2
+
+
+def test_the_adjoint_of_an_energy_is_its_solution() -> None:
+    def solve(apply: Any, b: ad.Tensor) -> ad.Tensor:
+        step = lambda s: (s[0] + 0.1 * s[1], b - apply(s[0] + 0.1 * s[1]))
+        return ad.while_loop(lambda s: s[1].abs().max() > 1e-6, step, (ad.zeros_like(b), b))[0]
+
+    def energy(b: ad.Tensor) -> ad.Tensor:
+        matrix = ad.tensor([[2.0, 1.0], [1.0, 3.0]])
+        return ad.custom_linear_solve(lambda x: matrix @ x, b, solve, symmetric=True) @ b
+
+    compiled = ad.compile(ad.grad(energy))
+    b = ad.tensor([1.0, 2.0])
+    np.testing.assert_allclose(compiled(b).numpy(), ad.grad(energy)(b).numpy(), rtol=1e-5)
+    assert sum(n.name == "while_loop" for n in compiled.lower(b).lowered.nodes) == 1
+
+
 def test_constants_are_folded() -> None:
     graph = graph_of("""
         c = ad.tensor([1.0, 4.0], dtype=ad.float64)

@@ -61,7 +61,7 @@ FOR_FLOATS = {
     "_linalg_pinv_tangent.default", "nll_loss.default", "nll_loss_nd.default", "nll_loss2d.default",
     "nll_loss_forward.default", "nll_loss2d_forward.default", "_binary_cross_entropy.default",
     "binary_cross_entropy.default", "addr.default", "_other_factors.default",
-    "_reverse_cumsum.default",
+    "_reverse_cumsum.default", "_ctc_alphas.default", "_ctc_alphas_backward.default",
 }  # fmt: skip
 
 

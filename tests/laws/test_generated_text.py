@@ -21,9 +21,10 @@ WRITERS = (
 # files that import regular expressions, and what they read with them
 READERS = {
     "c_kernels/loading.py": "C by hand: which file includes which",
-    "c_kernels/special_functions.py": "C by hand: where a function begins",
+    "c_kernels/special_functions.py": "C by hand: where a function begins, and what it calls",
     "kernels/from_c/reading.py": "C by hand, translated to Python",
-    "expressions/functions.py": "C by hand: which functions a function calls",
+    "expressions/definitions.py": "functions, in the language of elements",
+    "expressions/grammar.py": "the language of elements",
     "expressions/parsing.py": "the language of elements",
     "calls/eager.py": "schemas, as people write them",
     "toolchain/discovery.py": "any C source: declarations that a compiler lacks are taken out",

@@ -414,3 +414,35 @@ def test_slopes_of_power_transforms_have_their_digits_at_every_size(name: str) -
                 slope = ad.grad(ours, argnums=place)
                 for found in (slope(*point), ad.compile(slope)(*point)):
                     assert found.item() == pytest.approx(wanted, rel=2e-14), (x, y, place)
+
+
+@pytest.mark.parametrize("x", [0.7499, 0.75 + 2**-40, 1.0, 2.9, 6.3])
+def test_derivatives_of_the_mean_of_nearly_equal_numbers(x: float) -> None:
+    """Arithmetic and geometric: it is even in x - y, and their powers cancelled."""
+    f = [lambda x: ad_special.agm(x, x.new_tensor(0.75))]
+    for order in (1, 2, 3):
+        f.append(ad.grad(f[-1]))
+        with mp.workdps(60):
+            true = float(mp.diff(lambda t: mp.agm(t, mp.mpf(0.75)), mp.mpf(x), order))
+        assert f[-1](ad.tensor(x, dtype=ad.float64)).item() == pytest.approx(true, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "place"),
+    [("erfi", (-4.959,), 0), ("erfi", (26.0,), 0), ("rgamma", (-19.5006,), 0),
+     ("rgamma", (-19.3314,), 0), ("owens_t", (0.75, -7.93), 1), ("owens_t", (-8.0, 0.3), 0)],
+)  # fmt: skip
+def test_slopes_keep_the_digits_of_their_exponents_and_angles(
+    name: str, arguments: tuple[float, ...], place: int
+) -> None:
+    def owen(h: Any, a: Any) -> Any:
+        return mp.quad(lambda t: mp.exp(-h * h * (1 + t * t) / 2) / (1 + t * t), [0, a]) / 2 / mp.pi
+
+    true = {"erfi": mp.erfi, "rgamma": mp.rgamma, "owens_t": owen}[name]
+    with mp.workdps(50):
+        at = tuple(map(mp.mpf, arguments))
+        order = tuple(int(k == place) for k in range(len(at))) if len(at) > 1 else 1
+        wanted = float(mp.diff(true, at if len(at) > 1 else at[0], order))
+    given = [ad.tensor(a, dtype=ad.float64) for a in arguments]
+    found = ad.grad(getattr(ad_special, name), argnums=place)(*given).item()
+    assert found == pytest.approx(wanted, rel=3e-15)

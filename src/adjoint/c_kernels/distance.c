@@ -84,27 +84,73 @@ static void largest(long width, const REAL *x, const REAL *other, REAL *y) {
 }
 
 /* The distances of two points from a block of others. */
-static void both(const long *sizes, const REAL *x, const REAL *second, const REAL *other, REAL *y) {
-  if (sizes[3] == 2) squares(sizes[2], x, second, other, y);
+static void both(long width, long kind, const REAL *x, const REAL *second, const REAL *other, REAL *y) {
+  if (kind == 2) squares(width, x, second, other, y);
   else {
-    void (*one)(long, const REAL *, const REAL *, REAL *) = sizes[3] == 1 ? sizes_of : largest;
-    one(sizes[2], x, other, y), one(sizes[2], second, other, y + SIDE);
+    void (*one)(long, const REAL *, const REAL *, REAL *) = kind == 1 ? sizes_of : largest;
+    one(width, x, other, y), one(width, second, other, y + SIDE);
   }
 }
 
-/* sizes: points, others, coordinates, and 1, 2, or 0 for the largest difference. The others are blocks of SIDE points, each
-   by coordinates; the last one is filled up. */
-int distances_REAL(const long *sizes, const REAL *x, const REAL *other, REAL *y) {
-  const long rows = sizes[0], count = sizes[1], width = sizes[2];
+/* A Euclidean distance whose squares are too large or too small. */
+static REAL scaled(long width, const REAL *x, const REAL *other) {
+  REAL top = 0;
+  double total = 0;
+  for (long k = 0; k < width; k++) {
+    const REAL d = x[k] - other[k * SIDE], size = d < 0 ? -d : d;
+    top = size > top || d != d ? size : top;
+    if (d != d) return d;
+  }
+  if (top == 0 || top - top != 0) return top;
+  for (long k = 0; k < width; k++) {
+    const double d = (x[k] - other[k * SIDE]) / top;
+    total += d * d;
+  }
+  return (REAL)(top * __builtin_sqrt(total));
+}
+
+/* Compute again the distances of a point from `count` others whose squares may have lost something. */
+static void mend(long width, long count, const REAL *x, const REAL *other, REAL *y) {
+  const REAL least = sizeof(REAL) == 4 ? (REAL)0x1p-40 : (REAL)0x1p-400;
+  const REAL most = sizeof(REAL) == 4 ? (REAL)0x1p60 : (REAL)0x1p500;
+  int odd = 0;
+#pragma omp simd reduction(| : odd)
+  for (long c = 0; c < count; c++) odd |= !(y[c] > least) | !(y[c] < most);
+  for (long c = 0; odd && c < count; c++)
+    if (!(y[c] > least && y[c] < most)) y[c] = scaled(width, x, other + c);
+}
+
+/* The other points in blocks of SIDE, each by coordinates; the last one is filled up. */
+static void pack(long count, long width, const REAL *from, REAL *to) {
+  for (long first = 0; first < count; first += SIDE, to += width * SIDE)
+    for (long c = 0; c < SIDE; c++)
+      for (long k = 0; k < width; k++) to[k * SIDE + c] = first + c < count ? from[(first + c) * width + k] : 0;
+}
+
+/* Distances of points in each of some clouds. sizes: clouds, points, others, coordinates, and 1, 2, or 0 for the largest
+   difference. */
+int distances_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long rows = sizes[1], count = sizes[2], width = sizes[3], blocks = (count + SIDE - 1) / SIDE;
+  REAL *others = aligned_alloc(64, (size_t)(blocks * width * SIDE + SIDE) * sizeof(REAL));
+  if (!others) return 1;
+  for (long cloud = 0; cloud < sizes[0]; cloud++) {
+    const REAL *points = (const REAL *)given[0] + cloud * rows * width;
+    REAL *y = (REAL *)made[0] + cloud * rows * count;
+    pack(count, width, (const REAL *)given[1] + cloud * count * width, others);
 #pragma omp parallel for num_threads(TEAM) schedule(static) if (rows * count * width > WORTH)
-  for (long first = 0; first < rows; first += ROWS)
-    for (long c = 0; c < count; c += SIDE)
-      for (long r = first; r < rows && r < first + ROWS; r += 2) {
-        const long s = r + 1 < rows ? r + 1 : r;
-        const size_t bytes = (size_t)(count - c < SIDE ? count - c : SIDE) * sizeof(REAL);
-        REAL found[2 * SIDE] LINES;
-        both(sizes, x + r * width, x + s * width, other + c * width, found);
-        memcpy(y + r * count + c, found, bytes), memcpy(y + s * count + c, found + SIDE, bytes);
-      }
+    for (long first = 0; first < rows; first += ROWS)
+      for (long c = 0; c < count; c += SIDE)
+        for (long r = first; r < rows && r < first + ROWS; r += 2) {
+          const long s = r + 1 < rows ? r + 1 : r, here = count - c < SIDE ? count - c : SIDE;
+          const REAL *other = others + c * width;
+          REAL found[2 * SIDE] LINES;
+          both(width, sizes[4], points + r * width, points + s * width, other, found);
+          for (long k = 0; sizes[4] == 2 && k < 2; k++)
+            mend(width, here, points + (k ? s : r) * width, other, found + k * SIDE);
+          memcpy(y + r * count + c, found, here * sizeof(REAL));
+          memcpy(y + s * count + c, found + SIDE, here * sizeof(REAL));
+        }
+  }
+  free(others);
   return 0;
 }

@@ -196,11 +196,14 @@ int ldl_REAL(const long *sizes, const void *const *given, void *const *made) {
   return wrong;
 }
 
-static void product_REAL(const REAL *a, const REAL *b, REAL *out, long n) {
-  memset(out, 0, n * n * sizeof(REAL));
-  for (long i = 0; i < n; i++)
-    for (long k = 0; k < n; k++)
-      for (long j = 0; j < n; j++) out[i * n + j] += a[i * n + k] * b[k * n + j];
+typedef void (*Gemm_REAL)(char *, char *, int *, int *, int *, REAL *, const REAL *, int *, const REAL *, int *, REAL *,
+                          REAL *, int *);
+
+/* out = a b, for BLAS, whose matrices lie column by column, the product of the transposes. */
+static void product_REAL(Gemm_REAL gemm, const REAL *a, const REAL *b, REAL *out, long n) {
+  int size = (int)n;
+  REAL one = 1, zero = 0;
+  if (n) gemm("N", "N", &size, &size, &size, &one, b, &size, a, &size, &zero, out, &size);
 }
 
 static double norm_REAL(const REAL *a, long n) { /* the largest sum of a column */
@@ -220,12 +223,12 @@ static double log2_of(double x) { /* above, by less than one */
 }
 
 /* How often to halve the matrix 2^size `a`, where `a` has a norm of at most 1: kernels/linalg/exponential.py. */
-static long halvings_REAL(const REAL *a, const REAL *a4, const REAL *a6, REAL *spare, long n, long size) {
+static long halvings_REAL(Gemm_REAL gemm, const REAL *a, const REAL *a4, const REAL *a6, REAL *spare, long n, long size) {
   double d[3], sums[2], *v = malloc(2 * n * sizeof(double)), *w = v + n;
   if (!v) return -1;
   d[0] = __builtin_pow(norm_REAL(a6, n), 1. / 6);
-  product_REAL(a4, a4, spare, n), d[1] = __builtin_pow(norm_REAL(spare, n), 1. / 8);
-  product_REAL(a4, a6, spare, n), d[2] = __builtin_pow(norm_REAL(spare, n), 1. / 10);
+  product_REAL(gemm, a4, a4, spare, n), d[1] = __builtin_pow(norm_REAL(spare, n), 1. / 8);
+  product_REAL(gemm, a4, a6, spare, n), d[2] = __builtin_pow(norm_REAL(spare, n), 1. / 10);
   for (int i = 0; i < 2; i++) sums[i] = d[i] > d[i + 1] ? d[i] : d[i + 1];
   const double reach = sums[0] < sums[1] ? sums[0] : sums[1];
   double count = reach > 0 ? size + __builtin_ceil(__builtin_log2(reach / 4.25)) : 0, top = 0;
@@ -245,6 +248,8 @@ static long halvings_REAL(const REAL *a, const REAL *a4, const REAL *a6, REAL *s
   return (long)(count + (more > 0 ? more : 0));
 }
 
+#define EXACT 8 /* halvings by which powers of a matrix may differ without being computed again */
+
 /* The exponential: Pade's approximant of order 13 of A / 2^s, squared s times (Al-Mohy and Higham 2009). sizes: matrices,
    size. */
 int exponential_REAL(const long *sizes, const void *const *given, void *const *made) {
@@ -253,6 +258,7 @@ int exponential_REAL(const long *sizes, const void *const *given, void *const *m
                                1. / 67395888000, 1. / 3953892096000, 1. / 355850288640000, 1. / 64764752532480000};
   const long n = sizes[1], area = n * n;
   const Gesv gesv = (Gesv)given[1];
+  const Gemm_REAL gemm = (Gemm_REAL)given[2];
   REAL *room = malloc((8 * area + 1) * sizeof(REAL));
   int *swaps = malloc((n + 1) * sizeof(int)), wrong = !room || !swaps;
   for (long m = 0; m < sizes[0] && !wrong; m++) {
@@ -269,21 +275,26 @@ int exponential_REAL(const long *sizes, const void *const *given, void *const *m
     if (norm > 4.25) { /* so that no power overflows */
       __builtin_frexp(norm, &exponent);
       for (long i = 0; i < area; i++) a[i] = (REAL)__builtin_ldexp(from[i], -exponent);
-      product_REAL(a, a, a2, n), product_REAL(a2, a2, a4, n), product_REAL(a4, a2, a6, n);
-      squares = halvings_REAL(a, a4, a6, w, n, exponent);
+      product_REAL(gemm, a, a, a2, n), product_REAL(gemm, a2, a2, a4, n), product_REAL(gemm, a4, a2, a6, n);
+      squares = halvings_REAL(gemm, a, a4, a6, w, n, exponent);
       if (squares < 0) {
         wrong = 1;
         break;
       }
     }
     for (long i = 0; i < area; i++) a[i] = (REAL)__builtin_ldexp(from[i], (int)-squares);
-    product_REAL(a, a, a2, n), product_REAL(a2, a2, a4, n), product_REAL(a4, a2, a6, n);
+    const int more = (int)(exponent - squares);
+    if (norm > 4.25 && more >= 0 && more <= EXACT) {
+      const REAL two = (REAL)__builtin_ldexp(1., 2 * more), four = two * two, six = four * two;
+      for (long i = 0; i < area; i++) a2[i] *= two, a4[i] *= four, a6[i] *= six;
+    } else
+      product_REAL(gemm, a, a, a2, n), product_REAL(gemm, a2, a2, a4, n), product_REAL(gemm, a4, a2, a6, n);
     for (long i = 0; i < area; i++) w[i] = c[13] * a6[i] + c[11] * a4[i] + c[9] * a2[i];
-    product_REAL(a6, w, v, n);
+    product_REAL(gemm, a6, w, v, n);
     for (long i = 0; i < area; i++) v[i] += c[7] * a6[i] + c[5] * a4[i] + c[3] * a2[i] + (i % (n + 1) ? 0 : c[1]);
-    product_REAL(a, v, u, n); /* the odd part */
+    product_REAL(gemm, a, v, u, n); /* the odd part */
     for (long i = 0; i < area; i++) w[i] = c[12] * a6[i] + c[10] * a4[i] + c[8] * a2[i];
-    product_REAL(a6, w, v, n);
+    product_REAL(gemm, a6, w, v, n);
     for (long i = 0; i < area; i++) v[i] += c[6] * a6[i] + c[4] * a4[i] + c[2] * a2[i] + (i % (n + 1) ? 0 : c[0]);
     for (long i = 0; i < n; i++) /* 1 + 2 (V - U)^-1 U, column by column */
       for (long j = 0; j < n; j++) {
@@ -294,7 +305,7 @@ int exponential_REAL(const long *sizes, const void *const *given, void *const *m
     wrong = info != 0;
     turned_REAL(w, out, n, n);
     for (long i = 0; i < area; i += n + 1) out[i] += 1;
-    for (long s = 0; s < squares; s++) product_REAL(out, out, w, n), memcpy(out, w, area * sizeof(REAL));
+    for (long s = 0; s < squares; s++) product_REAL(gemm, out, out, w, n), memcpy(out, w, area * sizeof(REAL));
   }
   free(room), free(swaps);
   return wrong;

@@ -5,15 +5,7 @@
 #define BLOCK 4096       /* values up to which a search takes one after another */
 #define PLACES 8         /* values searched for at once */
 #define LANES 16         /* elements in vectors */
-
-/* log(1 + t), 0 <= t <= 1, as 2 artanh(t / (2 + t)): the polynomial has an error of 1.3e-18. */
-static inline __attribute__((always_inline)) double log1p_of_part(double t) {
-  const double s = t / (2 + t), q = s * s, r = q * q, u = r * r;
-  const double low = (1.0 + 0.33333333333333065 * q) + (0.2000000000009516 + 0.14285714272462707 * q) * r;
-  const double middle = (0.11111112055879485 + 0.09090869894072096 * q) + (0.0769331772330622 + 0.06650051298641038 * q) * r;
-  const double high = (0.06056124197792847 + 0.04157843242406799 * q) + 0.08530029508837253 * r;
-  return 2 * s * (low + (middle + high * u) * u);
-}
+#define WIDE 64          /* lines side by side */
 
 /* A real number among the integers of `sizes`. */
 static double real_of(long bits) {
@@ -23,6 +15,8 @@ static double real_of(long bits) {
 }
 
 /* What follows is written once for each REAL: float, double. */
+
+typedef __typeof__(__builtin_choose_expr(sizeof(REAL) == 4, 1u, 1ull)) Bits_REAL; /* those of a number */
 
 static int is_nan_REAL(REAL x) { return x != x; }
 
@@ -157,19 +151,53 @@ int within_REAL(const long *sizes, const void *const *given, void *const *made) 
   return 0;
 }
 
+/* Running extrema of a line and where the latest one stands; y or places may be missing. */
+static inline __attribute__((always_inline)) void running_REAL(const REAL *x, REAL *y, long long *places, long n,
+                                                               const int least) {
+  REAL best = x[0];
+  long place = 0;
+  for (long i = 0; i < n; i++) {
+    const REAL v = x[i];
+    if (is_nan_REAL(v) || (least ? v <= best : v >= best)) best = v, place = i;
+    if (y) y[i] = best;
+    if (places) places[i] = place;
+  }
+}
+
+/* Up to WIDE lines side by side, `step` elements from one element to the next. */
+static inline __attribute__((always_inline)) void abreast_REAL(const REAL *x, REAL *y, long long *places, long n,
+                                                               long step, long lanes, const int least) {
+  REAL best[WIDE];
+  long long at[WIDE];
+  for (long l = 0; l < lanes; l++) best[l] = x[l], at[l] = 0;
+  for (long i = 0; i < n; i++) {
+    const REAL *row = x + i * step;
+#pragma omp simd
+    for (long l = 0; l < lanes; l++) {
+      const REAL v = row[l];
+      const int later = is_nan_REAL(v) | (least ? v <= best[l] : v >= best[l]);
+      best[l] = later ? v : best[l], at[l] = later ? i : at[l];
+    }
+    if (y) memcpy(y + i * step, best, lanes * sizeof(REAL));
+    if (places) memcpy(places + i * step, at, lanes * sizeof(long long));
+  }
+}
+
 /* Running extrema and where the latest one stands. sizes: outer, n, inner, whether minima. */
 int extrema_REAL(const long *sizes, const void *const *given, void *const *made) {
-  const long n = sizes[1], inner = sizes[2];
-  for (long r = 0; r < sizes[0] * inner; r++) {
-    const long at = r / inner * n * inner + r % inner;
-    REAL best = 0;
-    long place = 0;
-    for (long i = 0; i < n; i++) {
-      const REAL x = ((const REAL *)given[0])[at + i * inner];
-      if (i == 0 || is_nan_REAL(x) || (sizes[3] ? x <= best : x >= best)) best = x, place = i;
-      if (made[0]) ((REAL *)made[0])[at + i * inner] = best;
-      if (made[1]) ((long long *)made[1])[at + i * inner] = place;
-    }
+  const long n = sizes[1], inner = sizes[2], strips = (inner + WIDE - 1) / WIDE, least = sizes[3];
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (sizes[0] * n * inner > WORTH)
+  for (long job = 0; job < sizes[0] * strips; job++) {
+    const long first = job % strips * WIDE, lanes = inner - first < WIDE ? inner - first : WIDE;
+    const long start = job / strips * n * inner + first;
+    const REAL *x = (const REAL *)given[0] + start;
+    REAL *y = made[0] ? (REAL *)made[0] + start : 0;
+    long long *places = made[1] ? (long long *)made[1] + start : 0;
+    if (n == 0) continue;
+    if (inner == 1 && least) running_REAL(x, y, places, n, 1);
+    else if (inner == 1) running_REAL(x, y, places, n, 0);
+    else if (least) abreast_REAL(x, y, places, n, inner, lanes, 1);
+    else abreast_REAL(x, y, places, n, inner, lanes, 0);
   }
   return 0;
 }
@@ -245,13 +273,23 @@ int divide_REAL(const long *sizes, const void *const *given, void *const *made) 
   return 0;
 }
 
-/* x = mantissa 2^exponent. sizes: elements. */
+/* x = mantissa 2^exponent, by the bits of x: subnormal numbers are made larger before. sizes: elements. */
 int frexp_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const int digits = sizeof(REAL) == 4 ? 23 : 52, most = sizeof(REAL) == 4 ? 255 : 2047, bias = most / 2 - 1;
+  const int raised = sizeof(REAL) == 4 ? 25 : 54;
+  const REAL up = sizeof(REAL) == 4 ? 0x1p25 : 0x1p54, tiny = sizeof(REAL) == 4 ? 0x1p-126 : 0x1p-1022;
+  const REAL *from = given[0];
+  REAL *mantissas = made[0];
+  int *powers = made[1];
+#pragma omp simd
   for (long i = 0; i < sizes[0]; i++) {
-    int power = 0;
-    const double x = ((const REAL *)given[0])[i], mantissa = __builtin_frexp(x, &power);
-    if (made[0]) ((REAL *)made[0])[i] = (REAL)mantissa;
-    if (made[1]) ((int *)made[1])[i] = x - x == 0 ? power : 0;
+    const REAL x = from[i], size = x < 0 ? -x : x;
+    const int small = size < tiny, odd = (x == 0) | !(x - x == 0);
+    const union { REAL x; Bits_REAL bits; } given_bits = {.x = small ? x * up : x};
+    const Bits_REAL exponent = given_bits.bits >> digits & most, all = (Bits_REAL)most << digits;
+    const union { Bits_REAL bits; REAL x; } found = {.bits = (given_bits.bits & ~all) | (Bits_REAL)bias << digits};
+    if (mantissas) mantissas[i] = odd ? x : found.x;
+    if (powers) powers[i] = odd ? 0 : (int)exponent - bias - (small ? raised : 0);
   }
   return 0;
 }

@@ -28,11 +28,14 @@ static REAL floored_REAL(REAL total, REAL count) {
 /* sizes: elements of the index, whether it is of 64 bits, dim, size along dim, rank, sizes of the index, steps. */
 int gather_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long dim = sizes[2], rank = sizes[4], *shape = sizes + 5, *steps = shape + rank;
-  for (long i = 0; i < sizes[0]; i++) {
-    const long at = index_at(given[1], i, sizes[1]);
-    if (at < 0 || at >= sizes[3]) return 1;
-    const long place = corner(i, rank, shape, steps, dim) + at * steps[dim];
-    ((REAL *)made[0])[i] = ((const REAL *)given[0])[place];
+  const long row = rank ? shape[rank - 1] : 1, next = dim == rank - 1 ? 0 : 1; /* steps of row-major arrays end in 1 */
+  for (long start = 0; start < sizes[0]; start += row) {
+    const REAL *from = (const REAL *)given[0] + corner(start, rank, shape, steps, dim);
+    for (long k = 0; k < row; k++) {
+      const long at = index_at(given[1], start + k, sizes[1]);
+      if (at < 0 || at >= sizes[3]) return 1;
+      ((REAL *)made[0])[start + k] = from[k * next + at * steps[dim]];
+    }
   }
   return 0;
 }
@@ -48,17 +51,22 @@ int scatter_REAL(const long *sizes, const void *const *given, void *const *made)
   int *counts = how == 2 || !own ? calloc(total + 1, sizeof(int)) : 0;
   int wrong = (how == 2 || !own) && !counts;
   memcpy(to, given[0], total * sizeof(REAL));
-  for (long i = 0; i < sizes[0] && !wrong; i++) {
-    const long at = index_at(given[1], i, sizes[1]);
-    wrong = at < 0 || at >= sizes[3];
-    if (wrong) break;
-    const long place = corner(i, rank, shape, steps, dim) + at * steps[dim];
-    const REAL x = source[corner(i, rank, shape, from, -1)], here = to[place];
-    const int first = counts && counts[place]++ == 0 && !own;
-    if (how == 0 || first) to[place] = x;
-    else if (how < 3) to[place] = here + x;
-    else if (how == 3) to[place] = here * x;
-    else to[place] = here != here || (how == 4 ? here > x : here < x) ? here : x;
+  const long row = rank ? shape[rank - 1] : 1, next = dim == rank - 1 ? 0 : 1; /* steps of row-major arrays end in 1 */
+  for (long start = 0; start < sizes[0] && !wrong; start += row) {
+    const long base = corner(start, rank, shape, steps, dim);
+    const REAL *values = source + corner(start, rank, shape, from, -1);
+    for (long k = 0; k < row; k++) {
+      const long at = index_at(given[1], start + k, sizes[1]);
+      wrong = at < 0 || at >= sizes[3];
+      if (wrong) break;
+      const long place = base + k * next + at * steps[dim];
+      const REAL x = values[k], here = to[place];
+      const int first = counts && counts[place]++ == 0 && !own;
+      if (how == 0 || first) to[place] = x;
+      else if (how < 3) to[place] = here + x;
+      else if (how == 3) to[place] = here * x;
+      else to[place] = here != here || (how == 4 ? here > x : here < x) ? here : x;
+    }
   }
   for (long i = 0; how == 2 && i < total && !wrong; i++) {
     const REAL count = (REAL)(counts[i] + (own && counts[i] ? 1 : 0));

@@ -42,6 +42,7 @@ from adjoint.cli import (
     graphs,
     native,
     operators,
+    reports,
     stubs,
     terminal,
     where,
@@ -68,6 +69,8 @@ def parser() -> argparse.ArgumentParser:
     grads.add_grad(commands)
     grads.add_hessian(commands)
     graphs.add_trace(commands)
+    reports.add_memory(commands)
+    reports.add_smoothness(commands)
     compiling.add_compile(commands)
     benches.add_bench(commands)
     checks.add_check(commands)

@@ -330,7 +330,7 @@ def _widened(tree: Expression) -> Expression:
 
 def _brought(tree: Expression, source: DType, compute: DType, dtype: DType) -> Expression:
     """An operand converted to the dtype of the computation; rounded to `dtype` if less precise."""
-    found = tree if source in HALVES else Convert(tree, compute)
+    found = tree if tree.dtype is compute else Convert(tree, compute)
     if dtype is compute or source is dtype:
         return found
     return _widened(Convert(found, dtype)) if dtype in HALVES else found

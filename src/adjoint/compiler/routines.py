@@ -13,7 +13,7 @@ import math
 import struct
 from collections.abc import Callable
 
-from adjoint.c_kernels import fourier, loading, sorting
+from adjoint.c_kernels import distance, fourier, loading, sorting
 from adjoint.checks import pooling as windows
 from adjoint.compiler.definitions import Routine, RoutineDefinition, is_join
 from adjoint.compiler.target import Target
@@ -128,7 +128,7 @@ def _ldl(node: Node) -> Routine | None:
 
 def _exponential(node: Node) -> Routine | None:
     count, n, _ = _matrices(node)
-    return _factor("exponential", node, count, n, helpers=("lapack:gesv",))
+    return _factor("exponential", node, count, n, helpers=("lapack:gesv", "blas:gemm"))
 
 
 def _distinct(node: Node) -> Routine | None:
@@ -489,6 +489,32 @@ def _fourier_backward(node: Node) -> Routine | None:
     return Routine("fourier", "backward", kind, sizes)
 
 
+# -- distances ------------------------------------------------------------------------------------
+
+
+def _distances(node: Node) -> Routine | None:
+    x, y, p = node.args[:3]
+    kind = REAL_KINDS.get(x.dtype.np)
+    if kind is None or y.dtype is not x.dtype or x.shape[:-2] != y.shape[:-2]:
+        return None
+    if p not in distance.KINDS or 0 in (*x.shape, *y.shape):
+        return None
+    sizes = math.prod(x.shape[:-2]), x.shape[-2], *y.shape[-2:]
+    return Routine("distance", "distances", kind, (*sizes, distance.KINDS[p]))
+
+
+# -- texts of unknown alignment -------------------------------------------------------------------
+
+
+def _alphas(node: Node, name: str) -> Routine | None:
+    emitted, blocked, inputs = node.args[-4:-1] if name == "alphas_back" else node.args
+    kind = REAL_KINDS.get(emitted.dtype.np)
+    names = blocked.dtype.name, inputs.dtype.name
+    if kind is None or names != ("bool", "int64") or 0 in emitted.shape:
+        return None
+    return Routine("alignment", name, kind, tuple(emitted.shape))
+
+
 # -- layers over time ------------------------------------------------------------------------------
 
 
@@ -556,6 +582,9 @@ _FINDERS: dict[str, Finder] = {
     "fourier_forward": _fourier_forward,
     "fourier_backward": _fourier_backward,
     "bits": _same_bits,
+    "distances": _distances,
+    "alphas": lambda node: _alphas(node, "alphas"),
+    "alphas_back": lambda node: _alphas(node, "alphas_back"),
     "layer": lambda node: _layer(node, "layer"),
     "layer_back": lambda node: _layer(node, "layer_back"),
 }

@@ -140,11 +140,11 @@ def logsumexp(self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
 
 def logarithm_of_sum(self: Tensor, top: Tensor, dim: Dims) -> Tensor:
     """log Σ exp(x - t), where t is the largest x with dimensions kept: log1p of the other terms,
-    since small terms would vanish when added to 1; NaN where t is infinite. A term exp(0) is 1 +
-    expm1(0), whose derivatives are its own.
+    since small terms would vanish when added to 1; NaN where t is infinite. Less 1, a term exp(0)
+    keeps its derivatives.
     """
-    largest = self == top
-    others = ops.where(largest, (self - top).expm1(), ops._exp_difference(self, top))
+    largest, powers = self == top, ops._exp_difference(self, top)
+    others = ops.where(largest, powers - 1, powers)
     more = largest.to(self.dtype).sum(dim, True) - 1
     return (others.sum(dim, True) + more + (top - top)).log1p()
 

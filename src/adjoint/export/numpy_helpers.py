@@ -3,6 +3,30 @@
 from __future__ import annotations
 
 HELPERS: dict[str, str] = {
+    "_erf": '''
+def _erf(x):
+    """The error function, element by element."""
+    return np.vectorize(math.erf, otypes=[np.float64])(x).astype(np.result_type(x))
+''',
+    "_erfc": '''
+def _erfc(x):
+    """The complement of the error function, element by element."""
+    return np.vectorize(math.erfc, otypes=[np.float64])(x).astype(np.result_type(x))
+''',
+    "_fma": '''
+def _fma(x, y, z):
+    """x y + z, rounded once but for a rare half."""
+    if np.result_type(x, y, z) == np.float32:
+        return (np.multiply(x, y, dtype=np.float64) + z).astype(np.float32)
+    product = x * y
+    x_high, y_high = ((v * 134217729.0) - (v * 134217729.0 - v) for v in (x, y))
+    x_low, y_low = x - x_high, y - y_high
+    rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    total = product + z
+    part = total - product
+    rest = rest + (product - (total - part)) + (z - part)
+    return total + np.where(np.isfinite(rest), rest, 0.0)
+''',
     "_put": '''
 def _put(array, index, values):
     """A copy of `array` with `values` at `index`."""

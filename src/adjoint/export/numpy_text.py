@@ -12,9 +12,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError
 from adjoint.core.texts import literal
+from adjoint.expressions.rows import expression
+from adjoint.expressions.trees import Expression
 from adjoint.graph.facts import computes_in
 from adjoint.graph.ir import Node, Value
 from adjoint.table import formula as language
@@ -95,6 +98,25 @@ def promoted(s: Scope, name: str) -> str:
     ):
         return s.text(value)
     return cast(s.text(value), value.type.dtype, common)
+
+
+def common_dtype(s: Scope) -> DType:
+    """The dtype in which a pointwise operator computes."""
+    return computes_in(s.node) or s.out.dtype
+
+
+def operand(s: Scope, name: str, dtype: DType) -> str:
+    """The text of an argument; of two Python numbers NumPy would make a float64."""
+    text, is_number = promoted(s, name), not isinstance(s.values[name], Value)
+    return f"{dtype_text(dtype)}({text})" if is_number and dtype is dtypes.float32 else text
+
+
+def element_of(s: Scope) -> Expression | None:
+    """The element of the row of a node in real numbers; None if it has none."""
+    row, common = s.node.op.row, common_dtype(s)
+    if common not in (dtypes.float32, dtypes.float64) or len(s.node.outputs) != 1:
+        return None
+    return expression(row, common, s.values) if row.element else None
 
 
 class _Known:

@@ -12,7 +12,7 @@ import base64
 import inspect
 import keyword
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -26,6 +26,9 @@ from adjoint.core.texts import in_docstring
 from adjoint.export import numpy_text, renderers
 from adjoint.export.numpy_helpers import HELPERS
 from adjoint.export.numpy_text import ExportError, Scope, dtype_text, number_text
+from adjoint.expressions import numpy_text as expression_text
+from adjoint.expressions.numpy_text import Unspelled
+from adjoint.expressions.trees import Expression
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.graph.passes import run as simplify
@@ -183,17 +186,23 @@ class _File:
             if is_random(node):
                 raise ExportError("it draws random numbers; pass them in as an argument")
             text = _rendered(scope) or numpy_text.from_row(scope)
-            text = text or self.computed(node) or self.copied(scope)
+            text = text or self.computed(node) or self.copied_or_printed(scope)
         except ExportError as error:
             where = f" ({node.place})" if node.place else ""
             raise ExportError(
                 f"export.python: {op.full_name}{where} cannot be written with NumPy alone: {error}"
             ) from error
+        self.use_helpers(text)
+        return text
+
+    def use_helpers(self, text: str) -> None:
+        """Add the helpers that a text names."""
         parts = ast.walk(ast.parse(text))
         used = {part.id for part in parts if isinstance(part, ast.Name)}
         for name in [name for name in HELPERS if name in used]:
             self.helpers.setdefault(name, HELPERS[name])
-        return text
+            if "math." in HELPERS[name]:
+                self.modules["math"] = "import math"
 
     def computed(self, node: Node) -> str | None:
         """The value of an operator without tensor arguments: a window, a range."""
@@ -243,6 +252,37 @@ class _File:
         return [*lines, f"{targets} = {call}"]
 
     # -- kernels that are functions ------------------------------------------------------------
+
+    def copied_or_printed(self, scope: Scope) -> str:
+        """A call of the kernel; where that cannot be copied, the element of the row."""
+        try:
+            return self.copied(scope)
+        except ExportError:
+            tree = numpy_text.element_of(scope)
+            if tree is None:
+                raise
+            return self.printed(scope, tree)
+
+    def printed(self, scope: Scope, tree: Expression) -> str:
+        """The text of an element, for whose functions the file gets functions of arrays."""
+        common = numpy_text.common_dtype(scope)
+        names = {n: numpy_text.operand(scope, n, common) for n in tree.operands}
+        try:
+            self.define(tree.calls)
+            text = expression_text.printed(tree, names, common)
+        except Unspelled as error:
+            raise ExportError(str(error)) from error
+        return numpy_text.cast(f"np.asarray({text})", tree.dtype, scope.out.dtype)
+
+    def define(self, names: Iterable[str]) -> None:
+        """Add the functions of elements among some names, after those that they call."""
+        for name in sorted(names):
+            if name.startswith("ad_") and name not in self.helpers:
+                function = expression_text.called(name)
+                self.define(function.calls)
+                text = expression_text.function_text(function)
+                self.use_helpers(text)
+                self.helpers[name] = text
 
     def copied(self, scope: Scope) -> str:
         """A call of a kernel whose source is copied to the file."""

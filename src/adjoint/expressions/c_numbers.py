@@ -70,6 +70,8 @@ def literal(value: Any, c_type: str) -> str:
             if number < 0 or math.copysign(1, number) < 0
             else f"{number!r}{ending}"
         )
+    if c_type.startswith("unsigned ") and c_type != "unsigned char":
+        return f"{value:#x}u" + ("ll" if c_type.endswith("long") else "")
     whole = wrapped(int(value), c_type)
     if c_type != "long long":
         return f"({whole})" if whole < 0 else f"{whole}"

@@ -1,10 +1,9 @@
-"""How trees are spelled in C."""
+"""How trees, and functions of elements, are spelled in C."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from adjoint.core import dtypes
 from adjoint.core.c_types import C_TYPES
@@ -13,9 +12,14 @@ from adjoint.expressions.c_numbers import literal
 from adjoint.expressions.trees import (
     Binary,
     Call,
+    Cast,
     Choose,
     Convert,
+    EarlyResult,
+    ElementFunction,
     Expression,
+    Intrinsic,
+    Named,
     Number,
     Operand,
     Unary,
@@ -30,23 +34,81 @@ LEVELS = {
 _CHOICE, _UNARY, _SINGLE = 0, 11, 12
 _CLEAR = frozenset(("+", "-", "*", "/"))  # signs whose order everybody knows
 _NO_NAMES: Mapping[str, str] = MappingProxyType({})
+# The type of a number in an expression; conditions are int there.
+TYPES = C_TYPES | {
+    "bool": "int", "uint16": "unsigned short", "uint32": "unsigned int",
+    "uint64": "unsigned long long",
+}  # fmt: skip
+_PARTS = {"re": "(__real__ {0})", "im": "(__imag__ {0})", "complex": "__builtin_complex({0}, {1})"}
 
 
 def printed(tree: Expression, names: Mapping[str, str] = _NO_NAMES) -> str:
     """The C text of a tree. An operand without a name in `names` is spelled `{self}`."""
-    return _Spelling(names).text(tree, _CHOICE)
+    return CSpelling(names).text(tree, _CHOICE)
 
 
-class _Spelling:
-    def __init__(self, names: Mapping[str, str]) -> None:
+def function_text(function: ElementFunction) -> str:
+    """The C text of a function."""
+    return CSpelling().function(function)
+
+
+def called(function: ElementFunction) -> frozenset[str]:
+    """The functions that the C text of a function calls."""
+    parts = [part for tree in function.trees for part in tree.walk()]
+    return function.calls | {
+        intrinsic_name(part)
+        for part in parts
+        if isinstance(part, Intrinsic) and part.name not in _PARTS
+    }
+
+
+def intrinsic_name(tree: Intrinsic) -> str:
+    """The function of an intrinsic: `ad_bitsf`."""
+    return f"ad_{tree.name}{'f' if tree.dtype.itemsize == 4 else ''}"
+
+
+class CSpelling:
+    """How C spells trees; another target spells some of them in its own way."""
+
+    types: Mapping[str, str] = TYPES
+
+    def __init__(self, names: Mapping[str, str] = _NO_NAMES) -> None:
         self.names = names
 
-    def text(self, tree: Expression, level: int) -> str:
+    def text(self, tree: Expression, level: int = _CHOICE) -> str:
         """The text of a tree at a place for what binds at least as tightly as `level`."""
-        return _WAYS[type(tree)](self, tree, level)
+        return getattr(self, _WAYS[type(tree)])(tree, level)
+
+    def head(self, function: ElementFunction) -> str:
+        """The declaration of a function, without a semicolon."""
+        given = ", ".join([f"{self.types[p.dtype.name]} {p.name}" for p in function.parameters])
+        return f"{self.types[function.dtype.name]} {function.name}({given})"
+
+    def function(self, function: ElementFunction) -> str:
+        lines = [self.step(step) for step in function.steps]
+        lines.append(f"  return {self.result(function.result, function)};")
+        return "\n".join([f"{self.head(function)} {{", *lines, "}"])
+
+    def step(self, step: Named | EarlyResult) -> str:
+        value = self.text(step.value)
+        if isinstance(step, EarlyResult):
+            return f"  if ({self.text(step.condition)}) return {value};"
+        return f"  const {self.types[step.variable.dtype.name]} {step.variable.name} = {value};"
+
+    def result(self, tree: Expression, function: ElementFunction) -> str:
+        return self.text(tree)
 
     def number(self, tree: Number, level: int) -> str:
-        return literal(tree.value, C_TYPES[tree.dtype.name])
+        return literal(tree.value, TYPES[tree.dtype.name])
+
+    def cast(self, tree: Cast, level: int) -> str:
+        return f"(({self.types[tree.dtype.name]}){self.text(tree.operand, _UNARY)})"
+
+    def intrinsic(self, tree: Intrinsic, level: int) -> str:
+        given = [self.text(each, _CHOICE) for each in tree.arguments]
+        if form := _PARTS.get(tree.name):
+            return form.format(*given)
+        return f"{intrinsic_name(tree)}({given[0]})"
 
     def variable(self, tree: Variable, level: int) -> str:
         return tree.name
@@ -65,6 +127,10 @@ class _Spelling:
             inner = f"{tree.called}({self.text(tree.operand, _CHOICE)})"
         if source in HALVES or tree.dtype in HALVES:
             return inner
+        if source is dtypes.bool_ and not tree.dtype.is_complex:
+            # a cast would make vectors of bytes of what processors keep as masks
+            kind = C_TYPES[tree.dtype.name]
+            return f"({inner} ? {literal(1, kind)} : {literal(0, kind)})"
         return f"(({C_TYPES[tree.dtype.name]}){inner})"
 
     def unary(self, tree: Unary, level: int) -> str:
@@ -92,15 +158,17 @@ class _Spelling:
         return _within(spelled, _CHOICE, level)
 
 
-_WAYS: Mapping[type, Callable[[_Spelling, Any, int], str]] = {
-    Number: _Spelling.number,
-    Operand: _Spelling.operand,
-    Variable: _Spelling.variable,
-    Unary: _Spelling.unary,
-    Binary: _Spelling.binary,
-    Choose: _Spelling.choose,
-    Call: _Spelling.call,
-    Convert: _Spelling.convert,
+_WAYS: Mapping[type, str] = {
+    Number: "number",
+    Operand: "operand",
+    Variable: "variable",
+    Unary: "unary",
+    Binary: "binary",
+    Choose: "choose",
+    Call: "call",
+    Cast: "cast",
+    Convert: "convert",
+    Intrinsic: "intrinsic",
 }
 
 

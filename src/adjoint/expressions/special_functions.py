@@ -1,7 +1,10 @@
-"""C functions that compiled programs call: special functions with loops and branches, in double.
+"""Functions with loops and branches that compiled programs call, in double and in whole numbers.
 
 Their text is in `special/*.c`: functions and tables, separated by empty lines. A program gets the
-ones that it needs. Their mathematics is explained at their NumPy kernels, in `kernels/special`.
+ones that it needs. The text is C99, OpenCL C and CUDA C++ at the same time: there is no recursion,
+every target says what stands before a function or a table, `i64` and `u64` are whole numbers of 64
+bits, `inf()` and `nan()` are numbers. Their mathematics is explained at their NumPy kernels, in
+`kernels/special`.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ import re
 from functools import cache
 
 MOST = 12  # the highest order of a derivative in compiled code, whose arrays have fixed sizes
-_NAME = re.compile(r"^(?:inline )?(?:const double|double|int|void) (ad_\w+)", re.MULTILINE)
+_NAME = re.compile(r"^(?:inline )?(?:const double|double|int|void|i64) (ad_\w+)", re.MULTILINE)
+_NAMED = re.compile(r"\bad_\w+|\b\w+(?=\()")
 _STATIC = "static __attribute__((noinline)) "
 _INLINE = "static inline __attribute__((always_inline)) "  # of functions that begin with `inline`
 
@@ -30,6 +34,11 @@ def called() -> dict[str, str]:
                     raise AssertionError(f"{path}: there is another {name[1]}")
                 found[name[1]] = part[name.start() :].rstrip()
     return found
+
+
+def named_in(text: str) -> list[str]:
+    """The functions that a text calls, and the tables that it reads."""
+    return list(dict.fromkeys(_NAMED.findall(text.partition("{")[2])))
 
 
 def head(text: str) -> str:

@@ -41,7 +41,10 @@ def common(*given: DType) -> DType:
         if any(d.category == COMPLEX for d in most):
             return dtypes.complex128 if wide else dtypes.complex64
         return dtypes.float64 if wide else dtypes.float32
-    return dtypes.int64 if dtypes.int64 in given else dtypes.int32
+    for wide in (dtypes.uint64, dtypes.int64, dtypes.uint32):
+        if wide in given:
+            return wide
+    return dtypes.int32
 
 
 class Expression:
@@ -262,6 +265,82 @@ class Convert(Expression):
     @property
     def own_cost(self) -> int:
         return FUNCTION if self.dtype in HALVES or self.operand.dtype in HALVES else 1
+
+
+@record
+class Cast(Expression):
+    """A number brought to another dtype as C's casts do it: `(int)x`."""
+
+    operand: Expression
+    dtype: DType
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return (self.operand,)
+
+    def of_parts(self, *parts: Expression) -> Expression:
+        return Cast(parts[0], self.dtype)
+
+
+@record
+class Intrinsic(Expression):
+    """What every target has but each spells in its own way: the bits of a number, and back; the
+    parts of a complex number, and back.
+    """
+
+    name: str  # "bits", "from_bits", "re", "im", "complex"
+    arguments: tuple[Expression, ...]
+    dtype: DType
+
+    @property
+    def parts(self) -> tuple[Expression, ...]:
+        return self.arguments
+
+    def of_parts(self, *parts: Expression) -> Expression:
+        return Intrinsic(self.name, parts, self.dtype)
+
+
+@record
+class Named:
+    """A step of a function: a name for a value."""
+
+    variable: Variable
+    value: Expression
+
+
+@record
+class EarlyResult:
+    """A step of a function: where the condition holds, this is the result, and what follows is not
+    computed.
+    """
+
+    condition: Expression
+    value: Expression
+
+
+@record
+class ElementFunction:
+    """A function of elements: names for values, and the result."""
+
+    name: str  # "ad_maxf"
+    parameters: tuple[Variable, ...]
+    steps: tuple[Named | EarlyResult, ...]
+    result: Expression
+    dtype: DType  # of what it returns
+
+    @cached_property
+    def trees(self) -> tuple[Expression, ...]:
+        """The trees of its steps and its result."""
+        found = []
+        for step in self.steps:
+            found += [step.condition] if isinstance(step, EarlyResult) else []
+            found.append(step.value)
+        return (*found, self.result)
+
+    @cached_property
+    def calls(self) -> frozenset[str]:
+        """The functions that it calls, as C names them."""
+        return frozenset().union(*(tree.calls for tree in self.trees))
 
 
 def number(value: Any, dtype: DType) -> Number:

@@ -19,8 +19,8 @@ from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import DType
 from adjoint.core.powers import falling_power
 from adjoint.core.records import record
+from adjoint.expressions import definitions
 from adjoint.expressions.c_numbers import wrapped
-from adjoint.expressions.functions import INVERSE_POWERS, MISH_DERIVATIVES, POLYGAMMAS
 from adjoint.expressions.special_functions import MOST
 
 Arguments = Mapping[str, Any]
@@ -38,6 +38,11 @@ class WithNumbers:
 
 Element = str | WithNumbers | None  # None if only the eager kernel can compute the call
 Variant = Callable[[Arguments, DType], Element]
+
+
+def _exists(function: str) -> bool:
+    """Whether there is a function for a number that is part of its name."""
+    return function in definitions.names()
 
 
 # -- arithmetic -----------------------------------------------------------------------------------
@@ -287,7 +292,7 @@ def mish_derivative(given: Arguments, dtype: DType) -> str | None:
     n = given["n"]
     if n == 1:
         return "ad_mish_slope@(self)"
-    return f"ad_mish_derivative{n}@(self)" if n in MISH_DERIVATIVES else None
+    return f"ad_mish_derivative{n}@(self)" if _exists(f"ad_mish_derivative{n}") else None
 
 
 def gelu_gate(given: Arguments, dtype: DType) -> str:
@@ -365,7 +370,7 @@ def share_slope(given: Arguments, dtype: DType) -> str:
 def inverse_power(given: Arguments, dtype: DType) -> str | None:
     """A derivative of the angle of a point."""
     n, part = given["n"], "sine" if given["sine"] else "cosine"
-    return f"ad_inverse_{part}{n}@(self, other)" if n in INVERSE_POWERS else None
+    return f"ad_inverse_{part}{n}@(self, other)" if _exists(f"ad_inverse_sine{n}") else None
 
 
 def bell(given: Arguments, dtype: DType) -> str | None:
@@ -380,7 +385,7 @@ def polygamma(given: Arguments, dtype: DType) -> str | None:
     n = given["n"]
     if n == 0:
         return "ad_digamma(self)"
-    if n in POLYGAMMAS:
+    if _exists(f"ad_polygamma{n}"):
         return f"ad_polygamma{n}(self)"
     return f"ad_polygamma(self, {n})" if 0 < n <= _MOST_TERMS else None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels import product
+from adjoint.c_kernels import alignment, product
 from adjoint.c_kernels.copies import zeros
 from adjoint.checks import loss
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
@@ -223,3 +223,52 @@ def binary_cross_entropy(self: Array, target: Array) -> Array:
     with np.errstate(divide="ignore"):
         log_p, log_q = (np.maximum(a, LOWEST_LOG) for a in (np.log(self), np.log1p(-self)))
     return target * -log_p + (1 - target) * -log_q
+
+
+# --- texts of unknown alignment ------------------------------------------------------------------
+
+
+def _ways(alpha: Array, blocked: Array) -> Array:
+    """α of the places from which each place is entered: itself, the one before, two before."""
+    ways = np.full((3, *alpha.shape), -np.inf, alpha.dtype)
+    ways[0], ways[1, :, 1:] = alpha, alpha[:, :-1]
+    ways[2, :, 2:] = np.where(blocked[:, 2:], -np.inf, alpha[:, :-2])
+    return ways
+
+
+def ctc_alphas(emitted: Array, blocked: Array, inputs: Array) -> Array:
+    """α after each step; a sample's α does not change after its last step."""
+    found = alignment.alphas(emitted, blocked, inputs)
+    if found is not None:
+        return found
+    alphas = widen(emitted).copy()
+    alphas[:1, :, 2:] = -np.inf
+    for t in range(1, len(alphas)):
+        ways = _ways(alphas[t - 1], blocked)
+        new = np.logaddexp.reduce(ways, 0) + alphas[t]
+        alphas[t] = np.where((inputs > t)[:, None], new, alphas[t - 1])
+    return alphas.astype(emitted.dtype, copy=False)
+
+
+def ctc_alphas_backward(
+    grad: Array, emitted: Array, blocked: Array, inputs: Array, alphas: Array
+) -> Array:
+    """Backward through the steps: a gradient goes to the ways into a place by their shares."""
+    found = alignment.alphas_back(grad, emitted, blocked, inputs, alphas)
+    if found is not None:
+        return found
+    result, before = np.zeros(emitted.shape, widen(emitted).dtype), widen(alphas)
+    carried = np.zeros_like(result[0]) if len(result) else result
+    for t in range(len(result) - 1, 0, -1):
+        carried += grad[t]
+        active = (inputs > t)[:, None]
+        result[t] = np.where(active, carried, 0)
+        ways = _ways(before[t - 1], blocked)
+        top = ways.max(0)
+        powers = np.exp(ways - np.where(np.isneginf(top), 0, top))
+        shares = powers / np.where(np.isneginf(top), 1, powers.sum(0)) * result[t]
+        carried = np.where(active, shares[0], carried)
+        carried[:, :-1] += shares[1, :, 1:]
+        carried[:, :-2] += shares[2, :, 2:]
+    result[:1, :, :2] = (carried + grad[:1])[..., :2] if len(result) else 0
+    return result.astype(emitted.dtype, copy=False)

@@ -16,12 +16,8 @@ from adjoint.core import pytrees
 from adjoint.core.dtypes import FLOAT
 from adjoint.core.records import record, structure
 from adjoint.graph.ir import Graph, Node, Region, Value
-from adjoint.graph.passes.decompose import expand
-from adjoint.graph.trace import ShapeDtype, trace
-from adjoint.ops import binding
-from adjoint.transforms import arguments
+from adjoint.reports.traced import traced
 from adjoint.transforms.arguments import Argnums
-from adjoint.transforms.dressing import plain_tree
 
 REAL = "a function with derivative zero"
 
@@ -80,26 +76,12 @@ def smoothness(
     >>> [end.operator for end in found.ends], found.flat
     (['argsort.default', 'round.default'], ('output',))
     """
-    inputs, _, flat, _ = arguments.flat_function("smoothness", f, argnums, args, keywords)
-    structure_of: list[Any] = []
-
-    def function(*values: Any) -> list[Any]:
-        leaves, made = arguments.flatten_output("smoothness", plain_tree(flat(*values)))
-        structure_of.append(made)
-        return leaves
-
-    graph = trace(function, *[ShapeDtype.of(t, t.shape, False) for t in inputs])
-    graph = expand(graph, _smaller)
+    graph, varied = traced("smoothness", f, argnums, args, keywords)
     search = _Search()
-    ways = search.through(graph, [_Way(True)] * len(graph.inputs))
-    return search.report(pytrees.paths(structure_of[0], "output"), ways)
-
-
-def _smaller(node: Node, is_part: bool) -> Callable[..., Any] | None:
-    """The decomposition of an operator without a derivative of its own."""
-    row = node.op.row
-    known = row.reverse or row.forward or all(v.dtype.category < FLOAT for v in node.outputs)
-    return binding.decomposition(row) if row.decompose and not known else None
+    ways = search.through(graph, [_Way(v in varied) for v in graph.inputs])
+    structure_of = graph.signature.outputs
+    assert structure_of is not None  # a traced function has one
+    return search.report(pytrees.paths(structure_of, "output"), ways)
 
 
 class _Search:
@@ -123,7 +105,7 @@ class _Search:
             whole = whole.and_(way)
         if isinstance(node.op, Region):
             return self._of_region(node, dict(inputs), whole)
-        smooth = _smooth_arguments(node)
+        smooth = smooth_arguments(node)
         arrives = any(way.is_smooth for _, way in inputs)
         goes_on = any(way.is_smooth for value, way in inputs if value in smooth)
         kinds = {_kind(v) for v in node.outputs if v.uses or len(node.outputs) == 1}
@@ -200,7 +182,7 @@ def _only_real(way: _Way, value: Value) -> _Way:
     return _Way(way.is_smooth and value.dtype.category >= FLOAT, way.ends)
 
 
-def _smooth_arguments(node: Node) -> set[Value]:
+def smooth_arguments(node: Node) -> set[Value]:
     """The values in whose place the operator has a derivative."""
     row = node.op.row
     if row.archetype.result == "bool" or not any(row.differentiable_outputs):

@@ -18,6 +18,7 @@ from adjoint.core import dtypes
 from adjoint.core.errors import AdjointError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.decompositions.loss.common import reduced
+from adjoint.decompositions.reduction import exp_shares
 
 Tensor = Any
 INFINITY = float("inf")
@@ -95,26 +96,57 @@ def _moved(alpha: Tensor, places: int) -> Tensor:
     return ops.cat([front, alpha.narrow(1, 0, max(size - places, 0))], 1)
 
 
-def _alphas(emitted: Tensor, text: Tensor, inputs: Tensor, blank: int) -> list[Tensor]:
+def _blocked(text: Tensor, blank: int) -> Tensor:
+    """Where a text cannot be entered from two places before: at blanks and repeated letters."""
+    letters = text.to(dtypes.float64)  # exact for any number of classes
+    return ~((_moved(letters, 2) != letters) & (text != blank))
+
+
+def _ways(alpha: Tensor, blocked: Tensor) -> Tensor:
+    """α of the places from which each place is entered."""
+    skipping = _moved(alpha, 2).masked_fill(blocked, -INFINITY)
+    return ops.stack([alpha, _moved(alpha, 1), skipping])
+
+
+def ctc_alphas(emitted: Tensor, blocked: Tensor, inputs: Tensor) -> Tensor:
     """α after each step; a sample's α does not change after its last step."""
     steps, _, size = emitted.shape
-    can_skip = _moved(text.to(emitted.dtype), 2) != text
-    blocked = ~(can_skip & (text != blank))
-    alpha = emitted.select(0, 0)
-    alpha = alpha.masked_fill(ops.arange(size) > 1, -INFINITY)
+    if steps == 0:
+        return emitted.clone()
+    alpha = emitted.select(0, 0).masked_fill(ops.arange(size) > 1, -INFINITY)
     alphas = [alpha]
     for t in range(1, steps):
-        ways = [alpha, _moved(alpha, 1), _moved(alpha, 2).masked_fill(blocked, -INFINITY)]
-        new = ops.logsumexp(ops.stack(ways), (0,)) + emitted.select(0, t)
+        new = ops.logsumexp(_ways(alpha, blocked), (0,)) + emitted.select(0, t)
         alpha = ops.where((inputs > t).unsqueeze(-1), new, alpha)
         alphas.append(alpha)
-    return alphas
+    return ops.stack(alphas)
 
 
-def _later(beta: Tensor, places: int) -> Tensor:
-    """β of some places after."""
+def ctc_alphas_backward(
+    grad: Tensor, emitted: Tensor, blocked: Tensor, inputs: Tensor, alphas: Tensor
+) -> Tensor:
+    """Backward through the steps: a gradient goes to the ways into a place by their shares."""
+    steps, _, size = emitted.shape
+    if steps == 0:
+        return grad.clone()
+    carried, found = ops.zeros_like(emitted.select(0, 0)), []
+    for t in range(steps - 1, 0, -1):
+        carried = carried + grad.select(0, t)
+        active = (inputs > t).unsqueeze(-1)
+        given = carried.masked_fill(~active, 0)
+        found.append(given)
+        ways = _ways(alphas.select(0, t - 1), blocked)
+        shares = exp_shares(ways, ops.amax(ways, (0,), True), (0,), True) * given
+        moved = [_later(shares.select(0, k), k, 0.0) for k in (1, 2)]
+        carried = shares.select(0, 0) + moved[0] + moved[1] + carried.masked_fill(active, 0)
+    first = (carried + grad.select(0, 0)).masked_fill(ops.arange(size) > 1, 0)
+    return ops.stack([first, *found[::-1]])
+
+
+def _later(beta: Tensor, places: int, beyond: float = -INFINITY) -> Tensor:
+    """β of some places after, and what is `beyond` the last one."""
     count, size = beta.shape
-    back = beta.new_full((count, min(places, size)), -INFINITY)
+    back = beta.new_full((count, min(places, size)), beyond)
     return ops.cat([beta.narrow(1, min(places, size), max(size - places, 0)), back], 1)
 
 
@@ -123,8 +155,7 @@ def _betas(
 ) -> list[Tensor]:
     """The logarithm of the probability to end well from each place, for each step."""
     steps, _, size = emitted.shape
-    letters = text.to(emitted.dtype)
-    blocked = ~((_moved(letters, 2) != letters) & (text != blank))
+    blocked = _blocked(text, blank)
     from_end = (lengths * 2).unsqueeze(-1) - ops.arange(size)
     ends = ops.where((from_end == 0) | (from_end == 1), 0.0, -INFINITY).to(emitted.dtype)
     beta, betas = ends, []
@@ -186,11 +217,11 @@ def _ctc(
         nothing = ops.where(lengths == 0, 0.0, INFINITY).to(log_probs.dtype)
         return nothing, log_probs.new_zeros((count, steps, text.shape[1]))
     emitted = log_probs.gather(2, text.unsqueeze(0).expand((steps, *text.shape)))
-    alphas = _alphas(emitted, text, inputs, blank)
-    result = _likelihood(alphas[-1], inputs, lengths)
+    alphas = ops._ctc_alphas(emitted, _blocked(text, blank), inputs)
+    result = _likelihood(alphas.select(0, steps - 1), inputs, lengths)
     if zero_infinity:  # the value stays, without a derivative
         result = ops.where(result == INFINITY, result.detach(), result)
-    return result, ops.stack(alphas, 1).detach()
+    return result, alphas.transpose(0, 1).detach()
 
 
 def ctc_loss_of_lists(
@@ -210,6 +241,14 @@ def ctc_loss_of_lists(
     return _ctc(log_probs, targets, inputs, lengths, longest, blank, zero_infinity)
 
 
+def _known(lengths: Tensor) -> list[int] | None:
+    """The lengths as numbers; None inside a transform, where they have none."""
+    try:
+        return [int(n) for n in lengths.tolist()]
+    except AdjointError:
+        return None
+
+
 def ctc_loss_of_tensors(
     log_probs: Tensor,
     targets: Tensor,
@@ -219,14 +258,13 @@ def ctc_loss_of_tensors(
     zero_infinity: bool,
 ) -> tuple[Tensor, Tensor]:
     """ctc_loss with lengths in tensors, which inside a transform stand for their limits."""
-    try:
-        known = [[int(n) for n in lengths.tolist()] for lengths in (input_lengths, target_lengths)]
-    except AdjointError:
-        longest = targets.shape[-1]
-        return _ctc(
-            log_probs, targets, input_lengths, target_lengths, longest, blank, zero_infinity
-        )
-    return ctc_loss_of_lists(log_probs, targets, known[0], known[1], blank, zero_infinity)
+    steps, sizes = _known(input_lengths), _known(target_lengths)
+    longest = targets.shape[-1]
+    if steps is not None and sizes is not None:
+        _check(log_probs, targets, steps, sizes, blank)
+        longest = max(sizes, default=0)
+    inputs, lengths = input_lengths.to(dtypes.int64), target_lengths.to(dtypes.int64)
+    return _ctc(log_probs, targets, inputs, lengths, longest, blank, zero_infinity)
 
 
 def ctc_loss_with_gradient(

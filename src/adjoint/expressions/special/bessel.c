@@ -3,17 +3,16 @@
 
 /* -- J and Y (kind 0 and 1) */
 
-/* the n-th derivative of J (kind 0) or Y (kind 1) of order 0 or 1 */
+/* the n-th derivative of J (kind 0), or of Y (kind 1) where x is at least 1, of order 0 or 1 */
 double ad_bessel(double x, int kind, int order, int n) {
   const double size = fabs(x);
   if (x != x) return x;
-  if (kind && !(x > 0)) return x < 0 ? __builtin_nan("") : n % 2 ? __builtin_inf() : -__builtin_inf();
-  if (size == __builtin_inf()) return 0;
+  if (kind && !(x > 0)) return x < 0 ? nan() : n % 2 ? inf() : -inf();
+  if (size == inf()) return 0;
   if (!kind && x == 0 && (order + n) % 2) return x;
   const double sign = x < 0 && (order + n) % 2 ? -1 : 1;
   if (size >= 26) return sign * ad_bessel_far(size, kind, order, n);
   if (size >= 1) return sign * ad_bessel_middle(size, kind, order, n);
-  if (kind) return ad_bessel_sum(x, order, n, 3);
   return sign * ad_bessel_series(size, order, n, -1);
 }
 
@@ -24,7 +23,7 @@ double ad_bessel_series(double x, int order, int n, int sign) {
   for (int k = 1; k <= n; k++) term *= power - n + k;
   for (int k = 1; k <= first; k++) term /= k;
   for (int k = 1; k <= first + order; k++) term /= k;
-  term = __builtin_ldexp(term, -power);
+  term = ldexp(term, -power);
   for (int k = 1; k <= power - n; k++) term *= x;
   for (int k = first; k < first + 10; k++) {
     const int p = 2 * k + order;
@@ -36,7 +35,6 @@ double ad_bessel_series(double x, int order, int n, int sign) {
 
 /* Taylor's series at the nearest node, 1 <= x < 26; nodes are the middles of eighths of octaves */
 double ad_bessel_middle(double x, int kind, int order, int n) {
-  extern double frexp(double, int *);
   int octave = 0;
   const double part = frexp(x, &octave);
   const int place = 8 * (octave - 1) + (int)(16 * part) - 8;
@@ -51,7 +49,7 @@ double ad_bessel_middle(double x, int kind, int order, int n) {
   return total;
 }
 
-double ad_bessel_node(int place) { return __builtin_ldexp(1 + (place % 8 + 0.5) / 8, place / 8); }
+double ad_bessel_node(int place) { return ldexp(1 + (place % 8 + 0.5) / 8, place / 8); }
 
 /* Taylor coefficients at a node: x^2 f'' + x f' + (x^2 - v^2) f = 0 */
 void ad_bessel_taylor(int place, int kind, int order, int count, double *c) {
@@ -71,20 +69,20 @@ void ad_bessel_taylor(int place, int kind, int order, int count, double *c) {
    subtracting pi/4 first would cost x ulp */
 double ad_bessel_far(double x, int kind, int order, int n) {
   const double sine = sin(x), cosine = cos(x), inverse = 1 / x;
-  double real = 0, imaginary = 0, a = 1;
+  double even = 0, odd = 0, a = 1;
   for (int k = 0; k < 22; k++) {
     double term = a;
     for (int j = 0; j <= n; j++) {
       const int turn = (k + n + 3 * j) % 4;
       const double own = (turn > 1) == (j % 2) ? term : -term;
-      if (turn % 2) imaginary += own;
-      else real += own;
+      if (turn % 2) odd += own;
+      else even += own;
       term *= (n - j) / (j + 1.0) * (k + j + 0.5) * inverse;
     }
     a *= (4 * order * order - (2 * k + 1.0) * (2 * k + 1.0)) / (8 * (k + 1)) * inverse;
   }
   const double turned = order ? -sine - cosine : sine - cosine, ahead = order ? sine - cosine : sine + cosine;
-  const double value = kind ? real * turned + imaginary * ahead : real * ahead - imaginary * turned;
+  const double value = kind ? even * turned + odd * ahead : even * ahead - odd * turned;
   return value * 0.5641895835477563 / sqrt(x); /* pi x may be too large */
 }
 
@@ -108,7 +106,7 @@ double ad_bessel_i(double x, int order, int n) {
   const int odd = (order + n) % 2;
   if (x != x) return x;
   if (odd && x == 0) return x;
-  if (size > 720) return x < 0 && odd ? -__builtin_inf() : __builtin_inf();
+  if (size > 720) return x < 0 && odd ? -inf() : inf();
   const double part = size < 700 ? size : 0.5 * size, root = exp(part); /* the whole one may be too large before the product is */
   return (x < 0 && odd ? -root : root) * ad_bessel_i_over(size, order, n) * (size < 700 ? 1 : root);
 }
@@ -140,7 +138,7 @@ double ad_scaled_i(double x, int order, int n) {
 }
 
 double ad_scaled_i_right(double x, int order, int n) {
-  if (x == __builtin_inf()) return 0;
+  if (x == inf()) return 0;
   if (x >= 26) return ad_scaled_i_far(x, order, n);
   if (order && x < 2) return ad_scaled_i_near(x, n);
   double parts[32], total = 0; /* the integral of (cos t - 1)^n e^(x (cos t - 1)), or cos t times that */
@@ -184,14 +182,14 @@ double ad_scaled_i_far(double x, int order, int n) {
 
 /* the n-th derivative of K of order 0 or 1, or of e^x K if `scaled` */
 double ad_bessel_k(double x, int order, int n, int scaled) {
-  if (!(x > 0)) return x == 0 ? (n % 2 ? -__builtin_inf() : __builtin_inf()) : __builtin_nan("");
-  if (x == __builtin_inf()) return 0;
+  if (!(x > 0)) return x == 0 ? (n % 2 ? -inf() : inf()) : nan();
+  if (x == inf()) return 0;
   if (x >= 0.5) return ad_bessel_k_far(x, order, n, scaled);
   if (!scaled) return ad_bessel_sum(x, order, n, 1);
   double total = 0;
   for (int j = n; j >= 0; j--) {
     const double part = ad_binomial(n, j) * ad_bessel_sum(x, order, j, 1);
-    total = fabs(total) == __builtin_inf() ? total : total + part;
+    total = fabs(total) == inf() ? total : total + part;
   }
   return exp(x) * total;
 }
@@ -228,7 +226,6 @@ double ad_bessel_k_near(double x, int order) {
 /* -- all orders; kinds are I, K, J, Y */
 
 double ad_bessel_of(double x, int order, int kind) {
-  extern double jn(int, double), yn(int, double);
   if (kind == 0) return ad_modified_i(x, order);
   if (kind == 1) return ad_upwards(x, order, 1);
   if ((kind == 3 && x <= 1) || fabs(x) > 2 * order + 8) return ad_upwards(x, order, kind);
@@ -248,7 +245,7 @@ double ad_upwards(double x, int order, int kind) {
   if (order == 0) return before;
   for (int k = 1; k < order; k++) {
     const double next = 2 * k / x * now + (kind == 1 ? before : -before);
-    before = now, now = fabs(now) == __builtin_inf() ? now : next;
+    before = now, now = fabs(now) == inf() ? now : next;
   }
   return now;
 }
@@ -256,15 +253,15 @@ double ad_upwards(double x, int order, int kind) {
 double ad_modified_i(double x, int order) {
   const double size = fabs(x);
   if (order < 2) return ad_bessel_i(x, order, 0);
-  if (size > 1e3) return x < 0 && order % 2 ? -__builtin_inf() : __builtin_inf();
+  if (size > 1e3) return x < 0 && order % 2 ? -inf() : inf();
   if (!(size > 60 + 0.5 * order * order)) {
     double total = 1, term = 1, scale = 1;
-    const double half = 0.5 * x;
+    const double halved = 0.5 * x;
     for (int k = 1; k < 1000 && term > 1e-17 * total; k++) {
-      term *= half * half / (k * (k + (double)order));
+      term *= halved * halved / (k * (k + (double)order));
       total += term;
     }
-    for (int k = 1; k <= order; k++) scale *= half / k;
+    for (int k = 1; k <= order; k++) scale *= halved / k;
     return scale * total;
   }
   double sum = 1, part = 1;
@@ -282,15 +279,16 @@ double ad_bessel_sum(double x, int order, int n, int kind) {
   for (int k = 0; k <= n; k++) {
     const int m = order - n + 2 * k, odd = kind < 2 ? 0 : (k % 2) != (m < 0 && m % 2);
     const double term = (odd ? -1 : 1) * ad_binomial(n, k) * ad_bessel_of(x, m < 0 ? -m : m, kind);
-    total = fabs(term) == __builtin_inf() ? term : total + term; /* next to a pole the last one counts */
+    total = fabs(term) == inf() ? term : total + term; /* next to a pole the last one counts */
   }
-  return (kind == 1 && n % 2 ? -1 : 1) * __builtin_ldexp(total, -n);
+  return (kind == 1 && n % 2 ? -1 : 1) * ldexp(total, -n);
 }
 
 /* the n-th derivative of I, K, J or Y of a whole order */
 double ad_bessel_derivative(double x, int order, int n, int kind) {
   if (order > 1) return ad_bessel_sum(x, order, n, kind);
   if (kind == 0) return ad_bessel_i(x, order, n);
+  if (kind == 3 && x > 0 && x < 1) return ad_bessel_sum(x, order, n, kind);
   return kind == 1 ? ad_bessel_k(x, order, n, 0) : ad_bessel(x, kind - 2, order, n);
 }
 
@@ -318,7 +316,7 @@ double ad_airy(double x, int n) {
   if (x != x) return x;
   if (x >= -12 && x <= 10) return ad_airy_middle(x, n);
   if (x > 200) return n % 2 ? -0.0 : 0;
-  if (x == -__builtin_inf()) return __builtin_nan("");
+  if (x == -inf()) return nan();
   const double value = ad_airy_far(x, 0);
   if (n == 0) return value;
   double before = 0, now = value, next = ad_airy_far(x, 1); /* derivatives of three orders, by Ai'' = x Ai */

@@ -2,7 +2,7 @@
 
 /* (-1)^(n+1) n! zeta(n+1, x), x > 0, by Euler-Maclaurin summation */
 double ad_scaled_zeta(double x, int n) {
-  if (!(x > 0) || x == __builtin_inf()) return x == 0 ? __builtin_inf() : 1 / x;
+  if (!(x > 0) || x == inf()) return x == 0 ? inf() : 1 / x;
   if (n > 20) return ad_scaled_zeta_far(x, n);
   const double end = x + 12, lost = ad_rest_of_sum(x, 12, end), u = 1 / end;
   double total = 0, factor = (n + 1) * u, rest = 0.5 * u + 1.0 / n, factorial = 1;
@@ -42,7 +42,7 @@ double ad_polygamma(double x, int n) {
   const double sign = n % 2 ? 1 : -1;
   if (!(x < 0)) return sign * ad_scaled_zeta(x, n);
   const double f = -x - floor(-x), upper = ad_scaled_zeta(1 - x, n);
-  if (f == 0) return sign * __builtin_inf();
+  if (f == 0) return sign * inf();
   const double own = ad_scaled_zeta(f, n), other = ad_scaled_zeta(1 - f, n), near = f < 0.5 ? sign * own : other;
   if (near - near != 0 && f != 0.5) return sign * near;
   const double both = f == 0.5 && sign < 0 ? 0 : sign * own + other;
@@ -56,7 +56,7 @@ double ad_power_difference(double z, double b, int p) {
 }
 
 double ad_polygamma_difference(double z, double b, int n) {
-  if (!(z > 0 && z + b > 0 && z + b < __builtin_inf())) return ad_polygamma(z + b, n) - ad_polygamma(z, n);
+  if (!(z > 0 && z + b > 0 && z + b < inf())) return ad_polygamma(z + b, n) - ad_polygamma(z, n);
   const double end = z + 12, step = log1p(b / end);
   double total = 0, rising = n + 1, factorial = n % 2 ? -1 : 1, power = 1;
   for (int k = 0; k < 12; k++) total += ad_power_difference(z + k, b, n + 1);
@@ -77,7 +77,7 @@ double ad_polygamma_difference(double z, double b, int n) {
 /* the n-th derivative of log Gamma(a + 1/2) - log Gamma(a) - log(a) / 2: a series in 1/a, and steps up to where it serves, in
    which nothing cancels */
 double ad_half_step(double a, int n) {
-  if (!(a > 0)) return a == 0 ? (n % 2 ? __builtin_inf() : -__builtin_inf()) : __builtin_nan("");
+  if (!(a > 0)) return a == 0 ? (n % 2 ? inf() : -inf()) : nan();
   if (a > 1e100) return n % 2 ? 0 : -0.0;
   double total = 0, end = a, factorial = n % 2 ? 1 : -1;
   for (int k = 2; k < n; k++) factorial *= k;
@@ -117,18 +117,24 @@ double ad_log_gamma_near_one(double x) {
 }
 
 double ad_hurwitz(double s, double q) {
-  if (s == 1) return __builtin_inf();
-  if (s < 1) return __builtin_nan("");
-  if (q <= 0 && q == floor(q)) return __builtin_inf();
+  if (s == 1) return inf();
+  if (s < 1) return nan();
+  if (q <= 0 && q == floor(q)) return inf();
   if (s != s) return s;
   if (q > 4 * (s + 16)) return ad_hurwitz_far(s, q, 0);
-  if (s == __builtin_inf()) return q != q ? q : q > 1 ? 0 : q == 1 ? 1 : s;
-  if (q <= 0 && s != floor(s)) return __builtin_nan("");
+  if (s == inf()) return q != q ? q : q > 1 ? 0 : q == 1 ? 1 : s;
+  if (q <= 0 && s != floor(s)) return nan();
   if (q != q) return q;
   if (q < 0) { /* an even or odd power: the terms left of 0 and those right of it */
-    const double f = ceil(q) - q, left = ad_hurwitz(s, f) - ad_hurwitz(s, 1 - q);
-    return ad_hurwitz(s, 1 - f) + (fmod(s, 2) == 0 ? left : -left);
+    const double f = ceil(q) - q, left = ad_hurwitz_right(s, f) - ad_hurwitz_right(s, 1 - q);
+    return ad_hurwitz_right(s, 1 - f) + (fmod(s, 2) == 0 ? left : -left);
   }
+  return ad_hurwitz_sum(s, 0, q);
+}
+
+/* the same, s > 1 and q > 0 */
+double ad_hurwitz_right(double s, double q) {
+  if (q > 4 * (s + 16)) return ad_hurwitz_far(s, q, 0);
   return ad_hurwitz_sum(s, 0, q);
 }
 
@@ -153,14 +159,14 @@ double ad_power_of_sum(double q, int k, double s, double lost) {
 
 /* s (s + 1) ... (s + m - 1) zeta(s + m, q) of large q: the integral, in halves of a power, since q^-s may be out of range */
 double ad_hurwitz_far(double s, double q, int m) {
-  const double order = s + m, half = pow(q, -0.5 * (s - 1));
-  double factor = order / q, rest = 0.5, scaled = half;
+  const double order = s + m, root = pow(q, -0.5 * (s - 1));
+  double factor = order / q, rest = 0.5, scaled = root;
   for (int j = 0; j < 8; j++) {
     rest += ad_bernoulli[j] * factor;
     factor *= (order + 2 * j + 1) / q * ((order + 2 * j + 2) / q);
   }
   for (int k = 0; k < m; k++) scaled *= s + k;
-  scaled *= half * (1 / (s - 1 + m) + rest / q);
+  scaled *= root * (1 / (s - 1 + m) + rest / q);
   for (int k = 0; k < m; k++) scaled /= q;
   return scaled;
 }
@@ -192,8 +198,8 @@ double ad_hurwitz_derivative(double s, double q, int n, int m) {
 
 /* the n-th derivative of zeta(s, q) in s */
 double ad_hurwitz_slope_in_order(double s, double q, int n) {
-  if (s == __builtin_inf() && !(q <= 0)) return q < 1 ? __builtin_inf() : 0;
-  if (!(s > 1 && q > 0)) return __builtin_nan("");
+  if (s == inf() && !(q <= 0)) return q < 1 ? inf() : 0;
+  if (!(s > 1 && q > 0)) return nan();
   double total = 0, part = 0, slope[ad_MOST + 2] = {0}, end = q + 12;
   for (int k = 0; k < 12; k++) total += ad_whole_power(-log(q + k), n) * pow(q + k, -s);
   const double minus = -log(end), power = pow(end, -s);

@@ -62,7 +62,7 @@ double ad_log_beta(double a, double b) {
   const double both = a + b, lost = ad_rest_of_sum(a, b, both);
   double high = 0, low = 0, one = 0, two = 0, three = 0;
   const double factor = ad_beta_parts(a, b, both, lost, &high, &low);
-  const double sum = factor > 0 && factor < __builtin_inf() ? high + (low + log(factor)) : -log(a < b ? a : b);
+  const double sum = factor > 0 && factor < inf() ? high + (low + log(factor)) : -log(a < b ? a : b);
   if (!(fabs(sum) < 2 && both < 500)) return sum;
   /* next to 0 factors lose digits: all parts as sums of two numbers */
   double first = ad_log_gamma_parts(a, &one);
@@ -80,9 +80,20 @@ double ad_log_beta(double a, double b) {
 
 double ad_betaln(double a, double b) {
   const double low = a < b ? a : b, high = a < b ? b : a, both = a + b;
-  if (low > 0 && both < __builtin_inf()) return ad_log_beta(low, high);
+  if (low > 0) return ad_betaln_right(low, high);
   if (low < 0 && !ad_is_pole(low) && !ad_is_pole(high) && !ad_is_pole(both)) return ad_betaln_reflected(low, high, both);
   return ad_lgamma(a) + ad_lgamma(b) - ad_lgamma(a + b);
+}
+
+/* 0 < low <= high */
+double ad_betaln_right(double low, double high) {
+  if (low + high < inf()) return ad_log_beta(low, high);
+  return ad_lgamma(low) + ad_lgamma(high) - ad_lgamma(low + high);
+}
+
+double ad_betaln_of(double a, double b) {
+  if (a < b) return ad_betaln_right(a, b);
+  return ad_betaln_right(b, a);
 }
 
 int ad_is_pole(double x) { return x <= 0 && x == floor(x); }
@@ -94,22 +105,25 @@ double ad_log_sin_pi(double x) {
 
 /* where an argument is negative, by Gamma(x) Gamma(1-x) = pi / sin(pi x) */
 double ad_betaln_reflected(double low, double high, double both) {
-  if (both > 0) return 1.1447298858494002 - log(-low) - ad_log_sin_pi(low) - ad_betaln(both, -low);
+  if (both > 0) return 1.1447298858494002 - log(-low) - ad_log_sin_pi(low) - ad_betaln_of(both, -low);
   const double sines = ad_log_sin_pi(both) - ad_log_sin_pi(low);
-  if (high > 0) return ad_betaln(high, 1 - both) + sines;
-  return 1.1447298858494002 + sines - ad_log_sin_pi(high) - log(1 - both) - ad_betaln(1 - low, 1 - high);
+  if (high > 0) return ad_betaln_of(high, 1 - both) + sines;
+  return 1.1447298858494002 + sines - ad_log_sin_pi(high) - log(1 - both) - ad_betaln_of(1 - low, 1 - high);
+}
+
+/* a and b above 0 */
+double ad_beta_right(double a, double b) {
+  double high = 0, low = 0;
+  const double both = a + b, factor = ad_beta_parts(a, b, both, ad_rest_of_sum(a, b, both), &high, &low);
+  return ad_exp_parts(factor, high, low);
 }
 
 double ad_beta(double a, double b) {
-  if (a > 0 && b > 0 && a + b < __builtin_inf()) {
-    double high = 0, low = 0;
-    const double both = a + b, factor = ad_beta_parts(a, b, both, ad_rest_of_sum(a, b, both), &high, &low);
-    return ad_exp_parts(factor, high, low);
-  }
+  if (a > 0 && b > 0 && a + b < inf()) return ad_beta_right(a, b);
   if (a <= 0 && a == floor(a)) return ad_beta_at_pole(a, b);
   if (b <= 0 && b == floor(b)) return ad_beta_at_pole(b, a);
-  if (a == __builtin_inf() && b < 0) return ad_gamma_sign(b) * a;
-  if (b == __builtin_inf() && a < 0) return ad_gamma_sign(a) * b;
+  if (a == inf() && b < 0) return ad_gamma_sign(b) * a;
+  if (b == inf() && a < 0) return ad_gamma_sign(a) * b;
   const double both = a + b;
   if (both <= 0 && both == floor(both)) return 0;
   return ad_gamma_sign(a) * ad_gamma_sign(b) * ad_gamma_sign(both) * exp(ad_betaln(a, b));
@@ -117,8 +131,10 @@ double ad_beta(double a, double b) {
 
 /* a = 0, -1, ... : finite where b is an integer that makes the poles cancel */
 double ad_beta_at_pole(double a, double b) {
-  if (b == floor(b) && 1 - a - b > 0 && a + b - (a + b) == 0) return (fmod(b, 2) == 0 ? 1 : -1) * ad_beta(1 - a - b, b);
-  return __builtin_inf();
+  const int meets = b == floor(b) && 1 - a - b > 0 && a + b - (a + b) == 0;
+  const double sign = fmod(b, 2) == 0 ? 1 : -1;
+  if (meets && b > 0) return sign * ad_beta_right(1 - a - b, b);
+  return meets ? sign * inf() : inf();
 }
 
 /* what 1 - x has lost, where it is y */
@@ -276,14 +292,29 @@ double ad_beta_integral(double a, double b, double x, double y) {
 }
 
 double ad_betainc(double a, double b, double x) {
-  if (!(a >= 0 && b >= 0 && x >= 0 && x <= 1) || (a == 0 && b == 0)) return __builtin_nan("");
-  if (a == __builtin_inf() && b == a) return __builtin_nan("");
+  if (!(a >= 0 && b >= 0 && x >= 0 && x <= 1) || (a == 0 && b == 0)) return nan();
+  if (a == inf() && b == a) return nan();
   if (x == 0 || x == 1) return x;
-  if (a == 0 || b == __builtin_inf()) return 1;
-  if (b == 0 || a == __builtin_inf()) return 0;
+  if (a == 0 || b == inf()) return 1;
+  if (b == 0 || a == inf()) return 0;
   if (a < 1e-20) return b / (a + b);
-  if (b < 1e-20) return b / 1e-20 * ((a + 1e-20) / (a + b)) * ad_betainc(a, 1e-20, x); /* in proportion to b / (a + b) */
+  return ad_beta_factor(a, b) * ad_betainc_whole(a, ad_beta_at_least(b), x);
+}
+
+/* a shape b below 1e-20 is taken as that, as the result is in proportion to b / (a + b) */
+inline double ad_beta_at_least(double b) { return b < 1e-20 ? 1e-20 : b; }
+
+inline double ad_beta_factor(double a, double b) {
+  const double factor = b / 1e-20 * ((a + 1e-20) / (a + b));
+  return b < 1e-20 ? factor : 1;
+}
+
+double ad_betainc_whole(double a, double b, double x) {
   if (a > 1e150 || b > 1e150) return ad_beta_far(a, b, x);
+  return ad_betainc_inside(a, b, x);
+}
+
+double ad_betainc_inside(double a, double b, double x) {
   if (b * x < 1 && x < 0.7) return ad_beta_near(a, b, x, 1 - x);
   if (b < 1 && a * (1 - x) < 0.5 && x > 0.3) return ad_beta_rest(b, a, 1 - x);
   if (b >= 1 && a * (1 - x) < 1 && x > 0.3) return 1 - ad_beta_near(b, a, 1 - x, x);
@@ -295,7 +326,22 @@ double ad_betainc(double a, double b, double x) {
 double ad_beta_far(double a, double b, double x) {
   if (b > 1e17 * (1 + a * a)) return ad_igamma(a, -b * ad_log_of(1 - x, x));
   if (a > 1e17 * (1 + b * b)) return ad_igammac(b, -a * ad_log_of(x, 1 - x));
-  return ad_betainc(0x1p-400 * a, 0x1p-400 * b, x);
+  return ad_betainc_scaled(0x1p-400 * a, 0x1p-400 * b, x);
+}
+
+/* shapes of which one was beyond 1e150, and may still be */
+double ad_betainc_scaled(double a, double b, double x) {
+  const double c = ad_beta_at_least(b);
+  if (a < 1e-20) return b / (a + b);
+  if (!(a > 1e150 || b > 1e150)) return ad_beta_factor(a, b) * ad_betainc_inside(a, c, x);
+  if (c > 1e17 * (1 + a * a)) return ad_beta_factor(a, b) * ad_igamma(a, -c * ad_log_of(1 - x, x));
+  if (a > 1e17 * (1 + c * c)) return ad_beta_factor(a, b) * ad_igammac(c, -a * ad_log_of(x, 1 - x));
+  return ad_beta_factor(a, b) * ad_betainc_rescaled(0x1p-400 * a, 0x1p-400 * c, x);
+}
+
+double ad_betainc_rescaled(double a, double b, double x) {
+  if (a < 1e-20) return b / (a + b);
+  return ad_beta_factor(a, b) * ad_betainc_inside(a, ad_beta_at_least(b), x);
 }
 
 /* tables of derivatives by their orders k in a and l in b: [k][l] */
@@ -366,7 +412,7 @@ void ad_beta_slopes(double a, double b, int i, int j, double log_x, double log_y
 
 /* whether one of a and b is infinite, and I has become 0 or 1 for good */
 int ad_beta_is_far(double a, double b, double x) {
-  return a >= 0 && b >= 0 && (a == __builtin_inf()) != (b == __builtin_inf()) && x >= 0 && x <= 1;
+  return a >= 0 && b >= 0 && (a == inf()) != (b == inf()) && x >= 0 && x <= 1;
 }
 
 /* the density x^(a-1) y^(b-1) / B(a, b), differentiated i times in a, j times in b and m times in x */
@@ -375,7 +421,7 @@ double ad_beta_density(double a, double b, double x, int i, int j, int m) {
   const int is_whole = x < 1e-40 && i + j == 0 && a <= m && a == rint(a);
   if (x == 0 || is_whole) return ad_beta_density_end(a, b, i, j, m);
   if (x == 1) return (m % 2 ? -1 : 1) * ad_beta_density_end(b, a, j, i, m);
-  if (!(a >= 0 && b >= 0 && a + b < __builtin_inf() && x > 0 && x < 1) || (a < 1e-300 && b < 1e-300)) return __builtin_nan("");
+  if (!(a >= 0 && b >= 0 && a + b < inf() && x > 0 && x < 1) || (a < 1e-300 && b < 1e-300)) return nan();
   const double one = a < 1e-300 ? 1e-300 : a, two = b < 1e-300 ? 1e-300 : b; /* next to 0 derivatives are limits */
   if (m == 0) return ad_beta_density_inside(one, two, x, i, j, m, 0);
   if (b * x < 1 || a * (1 - x) < 1) return ad_beta_density_inside(one, two, x, i, j, m, 1);
@@ -445,8 +491,8 @@ double ad_beta_density_end(double a, double b, int i, int j, int m) {
   if (c > 1) return 0;
   if (a != rint(a) || (a >= 1 && i)) {
     const double sign = ad_gamma_sign(c) * ad_gamma_sign(b) * ad_gamma_sign(a + b);
-    if (j || !(a + b < __builtin_inf())) return __builtin_nan("");
-    return sign * (i % 2 ? -__builtin_inf() : __builtin_inf());
+    if (j || !(a + b < inf())) return nan();
+    return sign * (i % 2 ? -inf() : inf());
   }
   if (a < 1) return 0;
   double slopes[ad_MOST + 2] = {1}; /* of b (b+1) ... (b+a-1) (b-1) ... (b-m+a-1) */
@@ -462,7 +508,7 @@ double ad_beta_density_end(double a, double b, int i, int j, int m) {
 
 double ad_betainc_derivative(double a, double b, double x, int i, int j) {
   if (ad_beta_is_far(a, b, x)) return 0;
-  if (!(a >= 0 && b >= 0 && a + b < __builtin_inf() && x >= 0 && x <= 1) || (a < 1e-300 && b < 1e-300)) return __builtin_nan("");
+  if (!(a >= 0 && b >= 0 && a + b < inf() && x >= 0 && x <= 1) || (a < 1e-300 && b < 1e-300)) return nan();
   if (x == 0 || x == 1) return 0;
   const double one = a < 1e-300 ? 1e-300 : a, two = b < 1e-300 ? 1e-300 : b; /* next to 0 derivatives are limits */
   const double y = 1 - x;

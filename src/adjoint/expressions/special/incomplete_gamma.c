@@ -103,9 +103,9 @@ inline double ad_exp_excess(double x) {
 
 /* P(a, x), or Q(a, x) if `upper` */
 double ad_incomplete_gamma(double a, double x, int upper) {
-  if (!(a >= 0 && x >= 0) || (a == 0 && x == 0) || (a == __builtin_inf() && x == a)) return __builtin_nan("");
-  if (a == 0 || x == __builtin_inf()) return !upper;
-  if (x == 0 || a == __builtin_inf()) return upper;
+  if (!(a >= 0 && x >= 0) || (a == 0 && x == 0) || (a == inf() && x == a)) return nan();
+  if (a == 0 || x == inf()) return !upper;
+  if (x == 0 || a == inf()) return upper;
   if (a < 1 && x <= 1) return ad_gamma_of_small(a, x, upper);
   const int above = x > a;
   const double smaller = ad_smaller_gamma(a, x);
@@ -202,8 +202,8 @@ double ad_gamma_tail(double a, double x, int n, int upper) {
 
 /* the n-th derivative of P in a, n >= 1 */
 double ad_igamma_derivative(double a, double x, int n) {
-  if ((x == 0 && a > 0) || x == __builtin_inf() || (a == __builtin_inf() && x >= 0)) return 0;
-  if (!(a >= 0 && x > 0)) return __builtin_nan("");
+  if ((x == 0 && a > 0) || x == inf() || (a == inf() && x >= 0)) return 0;
+  if (!(a >= 0 && x > 0)) return nan();
   const double shape = a < 1e-300 ? 1e-300 : a; /* next to 0 derivatives are limits */
   if (x > shape + 1) return -ad_gamma_tail(shape, x, n, 1);
   if (!(shape < 1)) return ad_gamma_tail(shape, x, n, 0);
@@ -222,8 +222,8 @@ double ad_gamma_sign(double a) {
 /* the density x^(a-1) e^-x / Gamma(a), differentiated n times in a and m times in x */
 double ad_gamma_density(double a, double x, int n, int m) {
   if (x == 0 && a == a) return ad_gamma_density_at_zero(a, n, m);
-  if ((a >= 0 && x > 1e5 && x > 2 * a) || (a == __builtin_inf() && x > 0)) return 0;
-  if (!(a >= 0 && x > 0)) return __builtin_nan("");
+  if ((a >= 0 && x > 1e5 && x > 2 * a) || (a == inf() && x > 0)) return 0;
+  if (!(a >= 0 && x > 0)) return nan();
   if (x < 1e-40 && n == 0 && a <= m && a == rint(a)) return ad_gamma_density_at_zero(a, n, m);
   const double shape = a < 1e-300 ? 1e-300 : a; /* next to 0 derivatives are limits */
   if (x < 1) return ad_gamma_density_inside(shape, x, n, m, 1);
@@ -276,8 +276,8 @@ void ad_gamma_factors_low(double a, double x, int n, int m, double *total) {
 double ad_gamma_density_at_zero(double a, int n, int m) {
   const double b = a - m, power = a - 1;
   if (b > 1) return 0;
-  if (a != rint(a)) return ad_gamma_sign(b) * (n % 2 ? -__builtin_inf() : __builtin_inf());
-  if (n) return (b > 0 ? n % 2 : fmod(n - 1 - b, 2) != 0) ? -__builtin_inf() : __builtin_inf();
+  if (a != rint(a)) return ad_gamma_sign(b) * (n % 2 ? -inf() : inf());
+  if (n) return (b > 0 ? n % 2 : fmod(n - 1 - b, 2) != 0) ? -inf() : inf();
   if (a < 1) return 0;
   double binomial = 1;
   for (int k = 0; k < m; k++) binomial *= k < power ? (m - k) / (k + 1.0) : 1;

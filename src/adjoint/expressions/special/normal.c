@@ -58,13 +58,19 @@ double ad_integral_fraction(double z, int n, int steps) {
 /* exp(z^2) erfc(z), z >= 1/4 */
 double ad_erfcx_right(double z) {
   const double t = 2 / (2 + z);
-  if (z < 2) return t * ad_polynomial_at(t - 0.6944444444444444, ad_erfcx_near, 15);
-  return t * ad_polynomial_at(t - 0.25, ad_erfcx_far, 18);
+  if (z < 2) return t * ad_erfcx_fit(t - 0.6944444444444444);
+  return t * ad_erfcx_far_fit(t - 0.25);
 }
 
-inline double ad_polynomial_at(double x, const double *c, int degree) {
-  double total = c[degree];
-  for (int k = degree - 1; k >= 0; k--) total = total * x + c[k];
+inline double ad_erfcx_fit(double x) {
+  double total = ad_erfcx_near[15];
+  for (int k = 14; k >= 0; k--) total = total * x + ad_erfcx_near[k];
+  return total;
+}
+
+inline double ad_erfcx_far_fit(double x) {
+  double total = ad_erfcx_far[18];
+  for (int k = 17; k >= 0; k--) total = total * x + ad_erfcx_far[k];
   return total;
 }
 
@@ -127,12 +133,12 @@ double ad_mills_far(double z, int n) {
     total = total * u + factor;
   }
   for (int j = 0; j < n; j++) scale /= z;
-  return z == __builtin_inf() ? 0 : total * scale;
+  return z == inf() ? 0 : total * scale;
 }
 
 /* the n-th derivative of sin(y) / y */
 double ad_divided_sine(double y, double sine, double cosine, int n) {
-  if (fabs(y) == __builtin_inf()) return 0;
+  if (fabs(y) == inf()) return 0;
   if (fabs(y) < 2 + 0.5 * n) {
     const int first = (n + 1) / 2;
     double total = 0, term = 1;
@@ -151,7 +157,7 @@ double ad_divided_sine(double y, double sine, double cosine, int n) {
 double ad_spherical_derivative(double x, int n) { return ad_divided_sine(x, sin(x), cos(x), n); }
 
 double ad_sinc_derivative(double x, int n) {
-  const double nearest = rint(x), half = 0.5 * nearest, sign = 1 - 4 * fabs(half - rint(half)), rest = x - nearest;
+  const double nearest = rint(x), halved = 0.5 * nearest, sign = 1 - 4 * fabs(halved - rint(halved)), rest = x - nearest;
   const double sine = sign * ad_sine_of_pi(rest), cosine = sign * ad_sine_of_pi(0.5 - fabs(rest));
   return ad_divided_sine(3.141592653589793 * x, sine, cosine, n) * ad_whole_power(3.141592653589793, n);
 }

@@ -8,7 +8,7 @@
 double ad_polynomial(double x, double degree, int kind, int k) {
   const double whole = trunc(degree);
   if (whole < 0) return 0;
-  if (x != x || !(whole <= 65536)) return __builtin_nan("");
+  if (x != x || !(whole <= 65536)) return nan();
   return ad_polynomial_of(x, (int)whole, kind, k);
 }
 
@@ -49,9 +49,8 @@ inline void ad_polynomial_step(int kind, int m, double *step) {
 /* by differences; d_1 is ad_polynomial_starts[kind][2] s + ad_polynomial_starts[kind][3]. As in the next function p(y) / Y^m is
    followed as a function of y / Y with a power of two Y >= |s|, without what still grows: p may leave the range of numbers */
 double ad_polynomial_from_end(double s, int n, int kind, int k) {
-  extern double frexp(double, int *), ldexp(double, int);
   int e = 0, taken = 0;
-  const double big = fabs(s) > 1 && s - s == 0 ? s : 0.5, part = frexp(big, &e), inverse = ldexp(1, -e), at = s * inverse;
+  const double big = fabs(s) > 1 && s - s == 0 ? s : 0.5, part = frexp(big, &e), inverse = ldexp(1.0, -e), at = s * inverse;
   double now[ad_MOST + 2] = {1}, difference[ad_MOST + 2] = {0}, step[4];
   difference[0] = ad_polynomial_starts[kind][2] * at + ad_polynomial_starts[kind][3] * inverse;
   for (int j = 1; j <= k; j++) now[j] = 0 * part, difference[j] = j == 1 ? ad_polynomial_starts[kind][2] : 0;
@@ -73,9 +72,8 @@ double ad_polynomial_from_end(double s, int n, int kind, int k) {
 
 /* by the recurrence itself */
 double ad_polynomial_plain(double y, int n, int kind, int k) {
-  extern double frexp(double, int *), ldexp(double, int);
   int e = 0, taken = 0;
-  const double big = fabs(y) > 1 && y - y == 0 ? y : 0.5, part = frexp(big, &e), inverse = ldexp(1, -e), at = y * inverse;
+  const double big = fabs(y) > 1 && y - y == 0 ? y : 0.5, part = frexp(big, &e), inverse = ldexp(1.0, -e), at = y * inverse;
   double before[ad_MOST + 2] = {1}, now[ad_MOST + 2] = {0}, step[4];
   now[0] = ad_polynomial_starts[kind][0] * at + ad_polynomial_starts[kind][1] * inverse;
   for (int j = 1; j <= k; j++) before[j] = 0 * part, now[j] = j == 1 ? ad_polynomial_starts[kind][0] : 0;
@@ -98,7 +96,6 @@ double ad_polynomial_plain(double y, int n, int kind, int k) {
 
 /* the power of two of the largest number, where that is very large or very small; in 8 steps nothing grows by 1e200 */
 int ad_polynomial_power(const double *one, const double *two, int k) {
-  extern double frexp(double, int *);
   int power = 0;
   double size = 0;
   for (int j = 0; j <= k; j++) {

@@ -26,18 +26,17 @@ inline double ad_plus_product(double high, double a, double b, double *low) {
 /* factor exp(high + low), where the exponential may leave the range of numbers before the product does */
 inline double ad_exp_parts(double factor, double high, double low) {
   const double shift = high < -500 ? -200 : high > 500 ? 200 : 0, e = exp(high - shift);
-  return factor * (e > 0 && e < __builtin_inf() ? e + e * low : e) * (shift == 0 ? 1 : exp(shift));
+  return factor * (e > 0 && e < inf() ? e + e * low : e) * (shift == 0 ? 1 : exp(shift));
 }
 
 /* log(x + more): x = 2^e m, log m = log c + 2 artanh((m - c) / (m + c)) for the multiple c of 1/32 next to m */
 double ad_log_parts(double x, double more, double *low) {
-  extern double frexp(double, int *);
-  if (!(x > 0 && x < __builtin_inf())) {
+  if (!(x > 0 && x < inf())) {
     *low = 0;
     return log(x);
   }
   int power = 0;
-  const double half = frexp(x, &power), doubled = half < 0.7071 ? 1 : 0, m = half + doubled * half, turns = power - doubled;
+  const double mantissa = frexp(x, &power), doubled = mantissa < 0.7071 ? 1 : 0, m = mantissa + doubled * mantissa, turns = power - doubled;
   const int place = (int)rint(32 * m);
   const double c = 0.03125 * place, above = m - c, below = m + c, t = above / below, p = t * t;
   const double below_rest = ad_rest_of_sum(m, c, below), product = t * below;

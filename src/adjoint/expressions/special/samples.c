@@ -29,7 +29,7 @@ double ad_sample_bracket(const double *slopes, const double *m, int order) {
 double ad_gamma_slope(double a, double z, int order) {
   double slopes[ad_MOST + 2], factorial = 1, m[ad_MOST + 2] = {0};
   if (z == 0 && a >= 0) return 0;
-  if (!(a > 0 && z > 0 && a < __builtin_inf() && z < __builtin_inf())) return __builtin_nan("");
+  if (!(a > 0 && z > 0 && a < inf() && z < inf())) return nan();
   for (int k = 2; k <= order; k++) factorial *= k;
   if (a < 5 && z <= a + 1) { /* M = (z/a) m, m = sum z^k / ((a+1) ... (a+k)) */
     double term[ad_MOST + 2] = {1}, found = 0, left = 1;
@@ -108,7 +108,7 @@ double ad_beta_sample_bracket(double x, double a, double both, double m[][ad_MOS
 double ad_beta_slope(double x, double a, double b, int i, int j) {
   double m[ad_MOST + 2][ad_MOST + 2], turned[ad_MOST + 2][ad_MOST + 2], total = 0, factor = 1;
   if ((x == 0 || x == 1) && a > 0 && b > 0) return 0;
-  if (!(a > 0 && b > 0 && x > 0 && x < 1 && a < __builtin_inf() && b < __builtin_inf())) return __builtin_nan("");
+  if (!(a > 0 && b > 0 && x > 0 && x < 1 && a < inf() && b < inf())) return nan();
   if (x * (a + b) < a) {
     ad_beta_sample_tail(x, a, b, i + 1, j, m);
     for (int r = 0; r <= i; r++, factor *= -r / a)

@@ -16,7 +16,7 @@ import numpy as np
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import wrap_dims
 from adjoint.core.symbolic_sizes import is_for_many
-from adjoint.graph.facts import argument, is_call, keeps_order, reads_memory
+from adjoint.graph.facts import argument, filled, is_call, keeps_order, reads_memory
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes import parts
 from adjoint.graph.passes.dead_code import eliminate_dead
@@ -106,6 +106,14 @@ def _scales_by_one(node: Node, name: str) -> bool:
 
 def _is_negative(number: Any) -> bool:
     return math.copysign(1, number) < 0 if isinstance(number, float) else False
+
+
+def name_fill(rewriter: Any, node: Node) -> Any:
+    """full(s, 0) -> zeros(s),  full(s, 1) -> ones(s): equal tensors by one name"""
+    number = filled(node)
+    if type(number) in (int, float) and number in (0, 1) and not _is_negative(number):
+        return rewriter.filled(number, node.outputs[0])
+    return None
 
 
 def multiply_by_zero(rewriter: Any, node: Node) -> Any:
@@ -376,6 +384,7 @@ Rule = Callable[[Any, Node], Any]
 # rules by facts of an operator's row
 BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
     (lambda row: row.identities, (drop_identity,)),
+    (lambda row: row.fills and not row.fills.isdigit(), (name_fill,)),
     (lambda row: row.undoes_itself, (undo_twice,)),
     (lambda row: row.archetype.result == "bool", (compare_mask,)),
     (lambda row: row.keeps_order, (join_reshapes,)),

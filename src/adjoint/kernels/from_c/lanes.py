@@ -173,7 +173,6 @@ C_FUNCTIONS: dict[str, Callable[..., Any]] = {
     )},
     "ldexp": _ldexp,
     "pow": np.power, "fma": fused, "ad_rest_of_product": rest_of_product,
-    "__builtin_inf": lambda: math.inf, "__builtin_nan": lambda _: math.nan,
-    "__builtin_ldexp": _ldexp,
+    "inf": lambda: math.inf, "nan": lambda: math.nan,
     "jn": _of_scipy("jv"), "yn": _of_scipy("yn"),
 }  # fmt: skip

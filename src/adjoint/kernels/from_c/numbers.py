@@ -64,6 +64,5 @@ C_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "floor": lambda x: float(math.floor(x)), "ceil": lambda x: float(math.ceil(x)),
     "trunc": lambda x: float(math.trunc(x)), "rint": lambda x: float(round(x)),
     "fma": fused, "ad_rest_of_product": rest_of_product,
-    "__builtin_inf": lambda: math.inf, "__builtin_nan": lambda _: math.nan,
-    "__builtin_ldexp": math.ldexp, "jn": _of_scipy("jn"), "yn": _of_scipy("yn"),
+    "inf": lambda: math.inf, "nan": lambda: math.nan, "jn": _of_scipy("jn"), "yn": _of_scipy("yn"),
 }  # fmt: skip

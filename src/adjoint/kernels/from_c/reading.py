@@ -161,10 +161,6 @@ class _CReader:
     def simple(self) -> tuple[Any, ...]:
         """What ends with a semicolon."""
         word = self.next()
-        if word == "extern":
-            while self.next() != ";":
-                self.take()
-            return ()
         if word in ("break", "continue"):
             self.take()
             return (CBreak() if word == "break" else CContinue(),)

@@ -235,9 +235,12 @@ _PAIRS = 1 << 16  # that are looked at one by one together
 
 
 def _distances(a: Array, b: Array, p: float) -> Array:
-    if p in (0, 1, math.inf):
-        return _quick_distances(a, b, p)
+    found = native.distances(a, b, p)
+    if found is not None:
+        return found
     found = _quick_distances(a, b, p)
+    if p in (0, 1, math.inf):
+        return found
     least, most = _SIZES[a.dtype.char] if p == 2 else _OF_POWERS
     if np.minimum.reduce(found, None) > least and np.maximum.reduce(found, None) < most:
         return found
@@ -266,9 +269,6 @@ def _pair_by_pair(a: Array, b: Array, p: float, found: Array) -> Array:
 
 
 def _quick_distances(a: Array, b: Array, p: float) -> Array:
-    found = native.distances(a, b, p)
-    if found is not None:
-        return found
     if p in (0, math.inf):  # SciPy passes over NaN there
         is_count = p == 0
         found = distance.cdist(a, b, "hamming" if is_count else "chebyshev")

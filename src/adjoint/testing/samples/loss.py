@@ -386,6 +386,21 @@ def impossible_texts(make: Make) -> Samples:
     yield Sample(make(3, 2, 3), rows, (3, 2), (2, 2), 0, True, name="impossible", kink=True)
 
 
+BLOCKED = [[True, False, True, False, True], [True, False, True, True, True]]
+
+
+@sampler("_ctc_alphas", real=True)
+def steps_of_texts(make: Make) -> Samples:
+    yield Sample(make(4, 2, 2), ad.tensor([[True, False]] * 2), integers([4, 2]), name="plain")
+    yield Sample(make(1, 2, 1), ad.tensor([[True], [True]]), integers([1, 0]), name="short")
+
+
+@sampler("_ctc_alphas_backward", real=True)
+def steps_of_texts_back(make: Make) -> Samples:
+    given = ad.tensor(BLOCKED), integers([4, 2])
+    yield Sample(make(4, 2, 5), make(4, 2, 5), *given, make(4, 2, 5), name="plain")
+
+
 @sampler("_ctc_loss.Tensor", reference=ctc_reference, real=True)
 def texts_of_tensors(make: Make) -> Samples:
     rows = integers([[1, 2], [2, 2]])

@@ -39,15 +39,20 @@ def airy(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def arithmetic_geometric_mean(x: Tensor, y: Tensor) -> Tensor:
-    """π/2 a/K(1 - (b/a)²), a the larger; K, which changes slowly, is log(4a/b) where b is small."""
+    """π/2 a/K(1 - (b/a)²), a the larger; K, which changes slowly, is log(4a/b) where b is small.
+    Where a and b are alike π/4 (a + b)/K(k²), k = (a - b)/(a + b), DLMF 19.8.5, which is even in k.
+    """
     first = ad.abs(x) >= ad.abs(y)
     large, small = ad.where(first, x, y), ad.where(first, y, x)
     ratio = small / ad.where(large == 0, 1.0, large)
-    far = ratio < 1e-8
-    near = named("ellipkm1", ad.square(ad.where(far, 1.0, ratio)))
+    far, alike = ratio < 1e-8, ratio > 0.05
+    total = ad.where(alike, x + y, 1.0)
+    between = total * (np.pi / 4) / named("ellipk", ad.square(ad.where(alike, x - y, 0.0) / total))
+    near = named("ellipkm1", ad.square(ad.where(far | alike, 0.5, ratio)))
     none = ratio == 0
     period = ad.where(far, -ad.log(ad.where(far & ~none, ratio, 1.0) / 4), near)
     found = ad.where(none, ad.where(small == 0, 0.0, large), large * (np.pi / 2) / period)
+    found = ad.where(alike, between, found)
     return ad.where((x < 0) & (y > 0) | (x > 0) & (y < 0), np.nan, found)
 
 
