@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import arena, loop_programs, loop_types, pipeline, plan, program, shaping
+from adjoint.compiler import arena, loop_types, pipeline, plan, program, shaping
 from adjoint.compiler.symbolic import learning
 from adjoint.compiler.targets.c.target import CPU
+from adjoint.loops import loop_programs
 from adjoint.table import TABLE
 from adjoint.toolchain import build
 from tests import tables

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.c_kernels import conversions, copies, element_loops, loading
+from adjoint.c_kernels import conversions, copies, loading
 from adjoint.kernels import padding
 from adjoint.kernels.shape import copies as kernels_of_copies
+from adjoint.loops.gate import LARGE
 from adjoint.toolchain import background
 
 pytestmark = pytest.mark.skipif(
@@ -127,7 +128,7 @@ def test_casts_are_numpys(source: str, target: str) -> None:
     if np.dtype(source).kind == "f":
         numbers += [np.nan, np.inf, -np.inf, 1e30, 3e9]
     with np.errstate(all="ignore"):
-        x = np.resize(np.array(numbers), element_loops.LARGE + 3).astype(source)
+        x = np.resize(np.array(numbers), LARGE + 3).astype(source)
         np.testing.assert_array_equal(conversions.astype(x, target), x.astype(target))
 
 

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import adjoint as ad
-from adjoint.c_kernels.special_functions import called
 from adjoint.core.errors import AdjointError, TableError
+from adjoint.expressions.special_functions import called
 from adjoint.table import TABLE
 from tests import tables
 from tests.campaigns import campaign

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import host
-from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.program import Program
 from adjoint.compiler.targets.c import routines
 from adjoint.compiler.targets.c.addresses import FIRST, size_names
-from adjoint.compiler.targets.c.joining import DECLARED
-from adjoint.compiler.targets.c.printer import printed
 from adjoint.compiler.targets.c.target import CPU
 from adjoint.core.symbolic_sizes import at, is_open
 from adjoint.expressions import functions
+from adjoint.loops.joining import DECLARED
+from adjoint.loops.loop_programs import LoopProgram, Total
+from adjoint.loops.printer import printed
 from adjoint.toolchain import build
 
 Bytes = np.ndarray[Any, Any]

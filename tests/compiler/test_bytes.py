@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.loop_programs import LANE, ForLoop, Load, Local, Store
+from adjoint.loops.loop_programs import LANE, ForLoop, Load, Local, Store
 
 _BYTES = ("unsigned char", "signed char")
 ROWS = (9, 30, 64, 65, 200)

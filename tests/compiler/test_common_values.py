@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.loop_programs import Let, Load, Local
 from adjoint.expressions.trees import Binary, Expression
 from adjoint.graph.ir import Value
+from adjoint.loops.loop_programs import Let, Load, Local
 from tests.targets import target_with, use_target
 
 

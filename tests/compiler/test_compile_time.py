@@ -14,10 +14,10 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler.arena import _Arena
-from adjoint.compiler.loop_programs import Let, Load, LoopProgram, Place, Store, ends_early
 from adjoint.compiler.program import Code
 from adjoint.expressions.trees import Binary, Variable
 from adjoint.graph.ir import Type, Value
+from adjoint.loops.loop_programs import Let, Load, LoopProgram, Place, Store, ends_early
 from adjoint.toolchain import build
 from tests.counting import function_calls
 
@@ -171,10 +171,10 @@ def test_values_are_stored_as_soon_as_they_are_made() -> None:
     a, b, c = (Value(n, Type((3,), ad.float64)) for n in "abc")
     v1, v2, v3 = (Variable(f"v{k}", ad.float64) for k in (1, 2, 3))
     first, last = Let(v2, Binary("+", v1, v1)), Let(v3, Binary("*", v1, v2))
-    load = Load(v1, Place(a, ad.compiler.affine.variable(0)))
-    ends = [Store(Place(v, ad.compiler.affine.variable(0)), t) for v, t in ((c, v3), (b, v2))]
+    load = Load(v1, Place(a, ad.loops.affine.variable(0)))
+    ends = [Store(Place(v, ad.loops.affine.variable(0)), t) for v, t in ((c, v3), (b, v2))]
     assert ends_early([load, first, last, *ends]) == [load, first, ends[1], last, ends[0]]
-    again = Store(Place(a, ad.compiler.affine.variable(0)), v2)  # over what is still read
+    again = Store(Place(a, ad.loops.affine.variable(0)), v2)  # over what is still read
     assert ends_early([load, first, last, again]) == [load, first, last, again]
 
 
@@ -182,7 +182,7 @@ def test_kernels_of_different_rows_of_a_value_are_alike() -> None:
     x = Value("x", Type((5, 3), ad.float64))
     kernels = []
     for row in (1, 4):
-        place = Place(x, ad.compiler.affine.Affine(3 * row, ((0, 1),)))
+        place = Place(x, ad.loops.affine.Affine(3 * row, ((0, 1),)))
         kernels.append(LoopProgram("k", 3, [Load(Variable("v1", ad.float64), place)]))
     assert [k.pointers for k in kernels] == [{x: 3}, {x: 12}]
 

@@ -7,8 +7,23 @@ from typing import Any
 
 import pytest
 
-from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.loop_types import UnsoundType, verify_types
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
+from adjoint.expressions.trees import (
+    Binary,
+    Call,
+    Choose,
+    Convert,
+    Number,
+    Operand,
+    Unary,
+    Variable,
+    number,
+)
+from adjoint.graph.ir import Type, Value
+from adjoint.loops.affine import Affine, variable
+from adjoint.loops.loop_programs import (
     CELL,
     FIRST,
     LAST,
@@ -29,22 +44,7 @@ from adjoint.compiler.loop_programs import (
     Total,
     position,
 )
-from adjoint.compiler.loop_programs import Guard as Bounded
-from adjoint.compiler.loop_types import UnsoundType, verify_types
-from adjoint.core import dtypes
-from adjoint.core.dtypes import DType
-from adjoint.expressions.trees import (
-    Binary,
-    Call,
-    Choose,
-    Convert,
-    Number,
-    Operand,
-    Unary,
-    Variable,
-    number,
-)
-from adjoint.graph.ir import Type, Value
+from adjoint.loops.loop_programs import Guard as Bounded
 
 REAL, SINGLE, WHOLE = dtypes.float64, dtypes.float32, dtypes.int64
 HALF, TRUTH, COMPLEX = dtypes.float16, dtypes.bool_, dtypes.complex128

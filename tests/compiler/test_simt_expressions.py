@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adjoint.c_kernels import special_functions
 from adjoint.compiler.targets.simt import expressions as simt
 from adjoint.compiler.targets.simt.headers import C99
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
-from adjoint.expressions import definitions, functions
+from adjoint.expressions import definitions, functions, special_functions
 from adjoint.expressions.c_text import TYPES
 from adjoint.expressions.trees import Expression, Operand
 from adjoint.table import TABLE

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.loop_programs import ForLoop
 from adjoint.compiler.targets.c.target import CPU
+from adjoint.loops.loop_programs import ForLoop
 
 TOGETHER = CPU.vectors.together
 

@@ -11,15 +11,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import adjoint as ad
-import adjoint.optim.loops
 from adjoint.c_kernels import loading
-from adjoint.c_kernels.element_loops import ElementLoop
-from adjoint.core import threads
+from adjoint.core import dtypes, threads
 from adjoint.core.importing import imported
 from adjoint.core.remembering import cached_property
+from adjoint.expressions.trees import Operand, Unary
+from adjoint.loops.element_loops import of_tree
+from adjoint.optim import pieces
 from adjoint.toolchain import build, discovery
 
 pytestmark = [
@@ -163,11 +165,18 @@ def test_a_thread_waits_for_a_package_that_another_one_imports(
     assert (order, found) == (["package", "part"], [7])
 
 
+_LEFT_OUT = ("maximize", "decay", "shrink")
+
+
+def _descend(xp: Any, n: Any, p: Any, g: Any) -> Any:
+    return (p - n.lr * g,)
+
+
 def sources() -> Iterator[str]:
     """Native kernels, loops over elements, steps of optimisers, a compiled program."""
     yield from loading.sources()
-    yield ElementLoop("{x} + 1", {"x": "float32"}, (), "float32").source
-    yield adjoint.optim.loops._UPDATE
+    yield of_tree(Unary("-", Operand("x", dtypes.float32)), {"x": "float32"}, (), "float32").source
+    yield pieces.loop_in(_descend, ("lr",), _LEFT_OUT, 2, np.dtype(np.float32)).source
     x = ad.ones(300, 400)
     yield ad.compile(lambda x: (x.exp() @ x.mT).sum()).lower(x).source
 

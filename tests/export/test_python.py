@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.c_kernels import special_functions
 from adjoint.cli import main
 from adjoint.core import dtypes
 from adjoint.export import renderers
+from adjoint.expressions import special_functions
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.testing import jacobians, laws

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from adjoint.c_kernels import special_functions
 from adjoint.core.errors import TableError
-from adjoint.expressions import definitions, functions
+from adjoint.expressions import definitions, functions, special_functions
 from adjoint.expressions.c_text import function_text
 from adjoint.expressions.trees import ElementFunction
 from tests import SOURCE
@@ -129,7 +128,7 @@ def test_functions_with_loops_are_c_of_every_target() -> None:
     comment = re.compile(r"/\*.*?\*/", re.DOTALL)
     wrong = {
         f"{path.name}: {found[0]}"
-        for path in (SOURCE / "c_kernels" / "special").glob("*.c")
+        for path in (SOURCE / "expressions" / "special").glob("*.c")
         for found in NOT_PORTABLE.finditer(comment.sub("", path.read_text("ascii")))
     }
     assert wrong == set()

@@ -21,7 +21,7 @@ import adjoint as ad
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError
-from adjoint.elements.large import Large, has_text
+from adjoint.loops.row_loops import RowLoops, has_text
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
@@ -213,7 +213,7 @@ def test_large_arrays_equal_small_ones(rows: list[Row], dtype: str, monkeypatch:
     monkeypatch.setattr(background, "soon", background.now)
     wrong: list[str] = []
     for call in all_calls(rows, dtype):
-        found = Large(call.row)(*call.values())
+        found = RowLoops(call.row)(*call.values())
         if found is not None:
             wrong += told(call, found)
     if wrong:

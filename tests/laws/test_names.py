@@ -12,7 +12,7 @@ from pathlib import Path
 from tests import ROOT, SOURCE
 
 FOLDERS = (
-    *("core", "structures", "kinks", "table", "checks", "expressions", "elements", "ops"),
+    *("core", "structures", "kinks", "table", "checks", "expressions", "loops", "ops"),
     *("formulas", "shapes", "batching", "decompositions", "tensor", "tape", "homes", "calls"),
     *("transforms", "graph", "compiler", "toolchain", "c_kernels", "kernels"),
 )

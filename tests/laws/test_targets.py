@@ -14,7 +14,15 @@ from tests import SOURCE
 from tests.laws.test_architecture import imports_of
 
 COMPILER = SOURCE / "compiler"
-GENERAL = [p for p in sorted(COMPILER.rglob("*.py")) if "targets" not in p.parts]
+GENERAL = [
+    *(p for p in sorted(COMPILER.rglob("*.py")) if "targets" not in p.parts),
+    *(SOURCE / "loops" / f"{name}.py" for name in ("accumulators", "affine", "loop_programs")),
+]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(COMPILER if path.is_relative_to(COMPILER) else SOURCE).as_posix()
+
 
 # numbers in general files that are about no machine, each with its reason
 NUMBERS = {
@@ -23,8 +31,8 @@ NUMBERS = {
     "attributes.py": ({"_LONG", "_MANY"}, "how outside values are compared in Python"),
     "fast_call.py": ({"_NEW", "_NEW_FROM_DESCR"}, "places in the tables of Python and NumPy"),
     "definitions.py": ({"GATHER"}, "a cost in additions, as the costs of expressions"),
-    "accumulators.py": ({"_LEAST"}, "the least number of int64"),
-    "loop_programs.py": (
+    "loops/accumulators.py": ({"_LEAST"}, "the least number of int64"),
+    "loops/loop_programs.py": (
         {"ROW", "BLOCK", "LANE", "ABOVE", "LEFT", "PIECE", "VECTOR"}, "names of variables"),
     "program_decompositions.py": ({"NEAR"}, "when eigenvalues count as equal"),
     "shaping/__init__.py": ({"SHORT_EXAMPLE", "LONG_EXAMPLE"}, "sizes that stand for others"),
@@ -69,15 +77,15 @@ def numbers_in(path: Path) -> Iterator[str]:
             )
 
 
-@pytest.mark.parametrize("path", GENERAL, ids=lambda p: p.relative_to(COMPILER).as_posix())
+@pytest.mark.parametrize("path", GENERAL, ids=name_of)
 def test_general_passes_have_no_numbers_of_a_machine(path: Path) -> None:
-    known, _ = NUMBERS.get(path.relative_to(COMPILER).as_posix(), (set[str](), ""))
+    known, _ = NUMBERS.get(name_of(path), (set[str](), ""))
     assert {*numbers_in(path)} == known
 
 
 def test_general_passes_know_no_target() -> None:
     found = {
-        path.relative_to(COMPILER).as_posix()
+        name_of(path)
         for path in GENERAL
         for module, _ in imports_of(path)
         if module.startswith("adjoint.compiler.targets")

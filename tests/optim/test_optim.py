@@ -11,8 +11,9 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import AdjointError
+from adjoint.loops import gate
 from adjoint.optim import pieces
-from adjoint.toolchain import background, build
+from adjoint.toolchain import background, build, discovery
 
 F = ad.nn.functional
 
@@ -78,7 +79,7 @@ def test_large_parameters_in_pieces_are_stepped_as_small_ones(
     name: str, native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run(made(name, [parameter(1000)]), 7)
-    monkeypatch.setattr(pieces, "LARGE", 500)
+    monkeypatch.setattr(gate, "SEVERAL", 500)
     monkeypatch.setattr(pieces, "PIECE", 300)
     soon = background.now if native else lambda source: None
     monkeypatch.setattr(background, "soon", soon)
@@ -86,6 +87,38 @@ def test_large_parameters_in_pieces_are_stepped_as_small_ones(
         monkeypatch.setattr(pieces.Kernel, "_in_pieces", None)  # it must not be called
     in_pieces = run(made(name, [parameter(1000)]), 7)
     np.testing.assert_allclose(whole[0], in_pieces[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(discovery.toolchain() is None, reason="needs a C compiler")
+@pytest.mark.parametrize("dtype", [np.float16, np.float32], ids=["half", "float"])
+@pytest.mark.parametrize("lie", ["rows", "columns", "gaps"])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "Adadelta"])
+def test_one_loop_steps_arrays_that_lie_anyhow(
+    name: str, lie: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NumPy's values to the last bit: sums, products, quotients and roots are rounded alike."""
+    lies = {
+        "rows": lambda a: a,
+        "columns": lambda a: a.T.copy().T,
+        "gaps": lambda a: np.repeat(a, 3, 1)[:, ::3],
+    }
+
+    def stepped(*, native: bool) -> list[Any]:
+        soon = background.now if native else lambda source: None
+        monkeypatch.setattr(background, "soon", soon)
+        draw = np.random.default_rng(0)
+        p, grad = (lies[lie](draw.standard_normal((90, 70)).astype(dtype)) for _ in range(2))
+        made_of = ad.nn.Parameter(ad.from_numpy(p))
+        made_of.grad = ad.from_numpy(grad)
+        optimizer = made(name, [made_of])
+        for _ in range(3):
+            optimizer.step()
+        return [p, *(v.numpy() for v in optimizer.state[made_of].values() if v.ndim)]
+
+    plain = stepped(native=False)
+    monkeypatch.setattr(pieces.Kernel, "_computed", None)  # it must not be called
+    for one, other in zip(stepped(native=True), plain, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_state_of_another_shape_is_refused_before_memory_is_touched() -> None:

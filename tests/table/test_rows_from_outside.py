@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.c_kernels.special_functions import called
 from adjoint.core.errors import TableError
+from adjoint.expressions.special_functions import called
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from tests.watching import limited, watched

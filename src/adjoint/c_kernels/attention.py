@@ -14,7 +14,7 @@ import numpy as np
 
 from adjoint.c_kernels import loading
 from adjoint.checks.attention import AttentionSizes, threshold
-from adjoint.core.shapes import Shape
+from adjoint.core.shapes import Shape, merged
 
 Array = np.ndarray[Any, Any]
 
@@ -100,7 +100,7 @@ class AttentionCall:
         matrices = (self.query, self.key, self.value, output, grad, *results, self.bias)
         vectors = (self.starts, self.ends, self.coins, sums)
         arrays = [(x, 2) for x in matrices] + [(x, 1) for x in vectors]
-        places = loading.merged(self.sizes.batch, [_lead(x, inner) for x, inner in arrays])
+        places = merged(self.sizes.batch, [_lead(x, inner) for x, inner in arrays], loading.MOST)
         if places is None:
             return None
         kind = 0

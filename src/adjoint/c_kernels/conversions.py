@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import copies
-from adjoint.c_kernels.element_loops import LARGE, ElementLoop
+from adjoint.core import dtypes
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import OF, REDUCED
+from adjoint.expressions.trees import Call, Convert, Operand
+from adjoint.loops.element_loops import Element, ElementLoop, loop_of, of_tree
+from adjoint.loops.gate import LARGE
 
 Array = np.ndarray[Any, Any]
 
 # A double as a float whose last bit tells that digits were cut off, so that a second rounding is
 # exact. (S. Boldo, G. Melquiond, Emulation of FMA and correctly rounded sums, 2008.)
 _TO_ODD = """
-static inline float to_odd(double x) {
+static inline float to_oddf(double x) {
   const float near = (float)x;
   unsigned u; __builtin_memcpy(&u, &near, 4);
   const double back = near, size = back < 0 ? -back : back, whole = x < 0 ? -x : x;
@@ -31,13 +35,15 @@ static inline float to_odd(double x) {
 """
 # The same by bit operations, for float16: numbers too small for a normal float are 0 in float16.
 _TO_ODD_BITS = """
-static inline float to_odd(double x) {
+static inline float to_oddf(double x) {
   const union { double x; unsigned long long bits; } as = {.x = x};
   const unsigned long long low = (1ULL << 29) - 1, rest = (as.bits & low) + low;
   const union { unsigned long long bits; double x; } odd = {.bits = (as.bits | rest) & ~low};
   return (float)odd.x;
 }
 """
+# As NumPy does it: a number out of the integer's range loses bits.
+_TO_WHOLE = "static inline {whole} to_whole({real} x) {{ return ({whole})x; }}\n"
 _WIDE = ("float32", "float64")
 _SMALL = ("bool", "uint8", "int8", "int16")  # exact in float32 and wider types
 _WHOLE = (*_SMALL[1:], "int32", "int64")
@@ -68,17 +74,22 @@ def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> ElementLoop | None:
     if source not in OF or target not in OF:
         return None
     one, two = OF[source].name, OF[target].name
-    if two == "bool" and one in (*_WIDE, *_WHOLE):
-        return ElementLoop("{x} != 0", {"x": one}, (), two, is_exact=True)
-    if one in (*_WIDE, *_WHOLE, "bool") and two in (*_WIDE, *_WHOLE):
-        # converted as in C: a float out of the integer's range loses bits, as in NumPy
-        text = "(int){x}" if one in _WIDE and two in _SMALL else "{x}"
-        return ElementLoop(text, {"x": one}, (), two, is_exact=True)
+    x = Operand("x", OF[source].wide)
+    if one in _WIDE and two in _WHOLE:
+        kind = dtypes.int64 if two == "int64" else dtypes.int32
+        cut = Call("to_whole", (x,), kind)
+        declared = _TO_WHOLE.format(whole=C_TYPES[kind.name], real=C_TYPES[one])
+        return loop_of(Element((("x", one),), (), ((cut, two),), declared=declared))
+    if one in (*_WIDE, *_WHOLE) and two in (*_WIDE, *_WHOLE, "bool"):
+        return of_tree(Convert(x, OF[target]), {"x": one}, (), two)
+    if one == "bool" and two in (*_WIDE, *_WHOLE):
+        return of_tree(x, {"x": one}, (), two)
     if source in REDUCED:
-        return ElementLoop("{x}", {"x": one}, (), two) if two in _WIDE else None
+        return of_tree(x, {"x": one}, (), two) if two in _WIDE else None
     if target not in REDUCED or one not in (*_WIDE, *_SMALL):
         return None
-    if one == "float64":
-        odd = _TO_ODD_BITS if two == "float16" else _TO_ODD
-        return ElementLoop("to_odd({x})", {"x": one}, (), two, odd)
-    return ElementLoop("{x}", {"x": one}, (), two)
+    if one != "float64":
+        return of_tree(x, {"x": one}, (), two)
+    odd = Call("to_odd", (x,), dtypes.float32)
+    declared = _TO_ODD_BITS if two == "float16" else _TO_ODD
+    return loop_of(Element((("x", one),), (), ((odd, two),), declared=declared))

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels import element_loops, loading
+from adjoint.c_kernels import loading
 from adjoint.core.dtypes import OF
 from adjoint.core.shapes import Shape
+from adjoint.loops import traversal
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 16  # bytes from which a call of native code pays
@@ -51,7 +52,7 @@ def _moved(to: Array, source: Array) -> bool:
         return False
     size = to.itemsize
     out = to.shape, to.strides, size
-    plan = element_loops.plan(((source.shape, source.strides, size), out), to.dtype, out)
+    plan = traversal.plan(((source.shape, source.strides, size), out), to.dtype, out)
     return plan is not None and not run(plan.fields, _PAIR(id(source), id(to)))
 
 

@@ -9,19 +9,31 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.element_loops import ElementLoop
+from adjoint.core import dtypes
+from adjoint.expressions.trees import Binary, Call, Convert, Expression, Operand, number
+from adjoint.loops.element_loops import Element, ElementLoop, loop_of
+from adjoint.loops.gate import LARGE
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 14  # numbers from which this is quicker than drawing one at a time
-_SIMD = "#pragma omp declare simd notinbranch\nextern float {}(float);\n"
-_DECLARED = "extern float sqrtf(float);\n" + "".join(map(_SIMD.format, ("logf", "sinf", "cosf")))
 _ANGLE = math.pi * 2.0**-31
+# a word as a number between 0 and 1
+_UNIT = """
+static inline float to_unitf(int k) { return ((float)(unsigned)k + 0.5f) * 0x1p-32f; }
+"""
 
 
 def _loop(function: str) -> ElementLoop:
-    radius = "sqrtf(-2 * logf(((float)(unsigned){k} + 0.5f) * 0x1p-32f))"
-    text = f"{radius} * {function}f((float){{t}} * {_ANGLE!r}f)"
-    return ElementLoop(text, {"k": "int32", "t": "int32"}, (), "float32", _DECLARED)
+    single = dtypes.float32
+    words = Operand("k", dtypes.int32), Convert(Operand("t", dtypes.int32), single)
+    exponential = Binary("*", number(-2, single), _call("log", _call("to_unit", words[0])))
+    turn = _call(function, Binary("*", words[1], number(_ANGLE, single)))
+    tree = Binary("*", _call("sqrt", exponential), turn)
+    operands = ("k", "int32"), ("t", "int32")
+    return loop_of(Element(operands, (), ((tree, "float32"),), declared=_UNIT))
+
+
+def _call(function: str, operand: Expression) -> Expression:
+    return Call(function, (operand,), dtypes.float32)
 
 
 _PARTS = ((_loop("cos"), np.cos), (_loop("sin"), np.sin))

@@ -16,9 +16,9 @@ import numpy as np
 from adjoint.c_kernels import loading
 from adjoint.c_kernels.copies import is_contiguous
 from adjoint.core.shapes import Shape
+from adjoint.loops.gate import SEVERAL as LARGE
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 12  # elements from which a call of native code pays
 MOVED = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}  # by bytes: a dtype with C code
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.c_types import REAL_KINDS
-from adjoint.core.shapes import Shape, joined
+from adjoint.core.shapes import Shape
 from adjoint.core.threads import TEAM
 from adjoint.toolchain import background, build
 
@@ -206,28 +206,3 @@ def aligned(array: Array) -> Array:
 def steps(array: Array) -> list[int]:
     """The strides of an array in elements."""
     return [stride // array.itemsize for stride in array.strides]
-
-
-def merged(
-    batch: Shape, operands: Sequence[tuple[Shape, Shape]], most: int = MOST
-) -> tuple[Shape, list[Shape]] | None:
-    """A batch with dimensions merged where all operands allow it, at most `most` of them, and each
-    operand's steps along them; None if more remain.
-
-    An operand is given by its leading shape, which broadcasts to the batch, and its steps.
-    """
-    dims = [d for d, size in enumerate(batch) if size != 1]
-    sizes = [batch[d] for d in dims]
-    spread = [_spread(shape, steps, len(batch)) for shape, steps in operands]
-    spread = [tuple([steps[d] for d in dims]) for steps in spread]
-    groups = joined(sizes, spread)
-    if len(groups) > most:
-        return None
-    whole = tuple([math.prod([sizes[d] for d in group]) for group in groups])
-    return whole, [tuple([steps[group[-1]] for group in groups]) for steps in spread]
-
-
-def _spread(shape: Shape, steps: Shape, count: int) -> Shape:
-    """The steps along all dimensions of a batch: 0 where the operand broadcasts."""
-    own = tuple(0 if n == 1 else s for n, s in zip(shape, steps, strict=True))
-    return (0,) * (count - len(own)) + own

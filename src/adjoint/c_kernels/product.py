@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import loading
-from adjoint.core.shapes import Shape, row_major
+from adjoint.core.shapes import Shape, merged, row_major
 
 Array = np.ndarray[Any, Any]
 
@@ -80,10 +80,10 @@ def _plan(
     c_steps = row_major((*batch, m * n))[:-1]
     a_steps, b_steps = (tuple(s // size for s in strides) for strides in (a_strides, b_strides))
     lead = [(a[:-2], a_steps[:-2]), (b[:-2], b_steps[:-2]), (batch, c_steps)]
-    merged = loading.merged(batch, lead)
-    if merged is None:
+    joined = merged(batch, lead, loading.MOST)
+    if joined is None:
         return None
-    sizes, (a_lead, b_lead, c_lead) = merged
+    sizes, (a_lead, b_lead, c_lead) = joined
     fields = numbers(
         (m, n, k), sizes, (*a_lead, *a_steps[-2:]), (*b_lead, *b_steps[-2:]), (*c_lead, n, 1)
     )

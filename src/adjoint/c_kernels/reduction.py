@@ -18,10 +18,10 @@ from adjoint.c_kernels.copies import is_contiguous
 from adjoint.core.c_types import KINDS
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
+from adjoint.loops.gate import SEVERAL as LARGE
 
 Array = np.ndarray[Any, Any]
 LARGE_DOT = 1 << 17  # elements from which all cores are quicker than BLAS
-LARGE = 1 << 12  # elements from which a call of native code pays
 SUM, PRODUCT, LARGEST, SMALLEST, SQUARES, SIZES, PRESENT = range(7)
 OF_UFUNC: dict[Any, int] = {
     np.add: SUM,

@@ -14,9 +14,9 @@ import numpy as np
 
 from adjoint.c_kernels import loading
 from adjoint.core.shapes import Shape
+from adjoint.loops.gate import SEVERAL as LARGE
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 12  # elements from which a call of native code pays
 
 
 def sample(indices: Array, weights: Array, x: Array, places: Shape) -> Array | None:

@@ -14,9 +14,9 @@ import numpy as np
 
 from adjoint.c_kernels import loading
 from adjoint.c_kernels.copies import contiguous_if_large, is_contiguous
+from adjoint.loops.gate import SEVERAL as LARGE
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 12  # elements from which a call of native code pays
 
 
 def _function(name: str, columns: int, *arrays: Array | None) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 from adjoint.c_kernels import loading
 from adjoint.c_kernels.copies import contiguous_if_large, is_contiguous
 from adjoint.core.c_types import KINDS
+from adjoint.loops.gate import SEVERAL as LARGE
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 12  # elements from which a call of native code pays
 
 
 def extreme(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array] | None:

@@ -10,8 +10,8 @@ import ast
 from collections.abc import Sequence
 
 from adjoint.core.errors import TableError
-from adjoint.elements import large
 from adjoint.homes import limits
+from adjoint.loops import gate, row_loops
 from adjoint.ops import binding
 from adjoint.ops.operator import Operator
 from adjoint.ops.signatures import has_named_results
@@ -150,26 +150,12 @@ class Computing:
     def _run(self) -> list[str]:
         """The call of the kernel, or of the large-array kernel if the arrays are large."""
         run = f"{self._results()} = {self._kernel()}"
-        if not large.has_text(self.row):
+        if not row_loops.has_text(self.row):
             return [run]
         values = ", ".join(self._values())
-        return [f"if {self._is_small()} or (_r := _large({values})) is None:", f"    {run}"]
-
-    def _is_small(self) -> str:
-        """The test whether NumPy's kernel is as good, by the sizes; a column and a row may make a
-        large result.
-        """
-        first, *others = (f"_v_{python_name(a.name)}" for a in self.schema.tensors)
-        if large.pays_early(self.row):
-            return " and ".join(f"{v}.size < {large.FEW}" for v in (first, *others))
-        small = f"{first}.size < {large.LARGE}"
-        if len(others) != 1 or self.schema.tensors[1].type.is_optional:
-            return small
-        other = others[0]
-        outer = (
-            f"{first}.size * {other}.size < {16 * large.LARGE} or {first}.shape == {other}.shape"
-        )
-        return f"{small} and ({first}.ndim < 2 or {outer})"
+        arrays = [f"_v_{python_name(a.name)}" for a in self.schema.tensors]
+        is_small = gate.is_small(self.row, arrays)
+        return [f"if {is_small} or (_r := _large({values})) is None:", f"    {run}"]
 
     def _values(self) -> list[str]:
         """The arguments of a kernel."""

@@ -34,8 +34,8 @@ from adjoint.core.returns import results_class
 from adjoint.core.shapes import Size
 from adjoint.core.source_lines import of_user, place_of
 from adjoint.core.state import current, inference_modes, seeing
-from adjoint.elements import large
 from adjoint.homes import fans, limits
+from adjoint.loops import row_loops
 from adjoint.ops import arguments, binding
 from adjoint.ops import operator as packets
 from adjoint.ops.documentation import Documentation
@@ -221,7 +221,7 @@ _OF_OPERATOR: dict[str, Callable[[Operator], Any]] = {
     "_rule": lambda op: rule_of(op.row),
     "_mixed": lambda op: mixed_rule_of(op.row),
     "_promote": lambda op: promotion_of(op.row.texts),
-    "_large": lambda op: large.Large(op.row),
+    "_large": lambda op: row_loops.RowLoops(op.row),
     "_kernel": lambda op: binding.reference(op.row.kernel, "kernels", op.row, "kernel"),
     "_wide_kernel": lambda op: binding.kernel_of(op.row),
     "_in_float32": lambda op: partial(

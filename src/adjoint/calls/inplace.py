@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import write
 from adjoint.calls import dispatch
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
@@ -18,8 +19,9 @@ from adjoint.core.promotion import WEAK, check_inplace_cast, promotion_of
 from adjoint.core.shapes import show
 from adjoint.core.state import changed, current, seeing
 from adjoint.core.storage import is_expanded
-from adjoint.elements import large
 from adjoint.homes import forward, overrides, tangents
+from adjoint.loops import row_loops
+from adjoint.loops.gate import LARGE
 from adjoint.ops import arguments, former
 from adjoint.ops.documentation import Documentation
 from adjoint.ops.operator import HINTS, Operator, packet
@@ -40,7 +42,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     keeps_result = any(s.kind == RESULT and "self" in s.users for s in saves)
     is_view = op.row.archetype.name == "inplace_view"
     what, most = op.schema.name, op.positional
-    loops = large.Large(op.row) if large.can_write(op.row) else None
+    loops = row_loops.RowLoops(op.row) if row_loops.can_write(op.row) else None
 
     def write_in_place(*args: Any, **keywords: Any) -> Tensor:
         if seeing and (now := current()).seen:  # Note [Seen calls]; autocast leaves writes alone
@@ -52,7 +54,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
             loops is not None
             and args
             and is_plain(args[0])
-            and args[0].value.size >= large.LARGE
+            and args[0].value.size >= LARGE
             and len(args) <= most
         ) and _write_at_once(op, loops, args, keywords):
             return args[0]
@@ -109,7 +111,7 @@ def _write_in_turns(op: Operator, functional: Callable[..., Any], values: list[A
 
 
 def _write_at_once(
-    op: Operator, loops: large.Large, args: tuple[Any, ...], keywords: dict[str, Any]
+    op: Operator, loops: row_loops.RowLoops, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> bool:
     """Let native code write a large result without history straight over the tensor, if it can."""
     values = _bind(op, args, keywords)
@@ -181,7 +183,7 @@ def _write_plainly(
         return None
     if not array.flags.writeable or (0 in array.strides and is_expanded(array)):
         return None
-    large.write(array, result.value)
+    write(array, result.value)
     count_write(tensor, what)
     return tensor
 

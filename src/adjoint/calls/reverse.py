@@ -16,9 +16,9 @@ from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import NotDifferentiable
 from adjoint.core.float_warnings import NO_MODULE
 from adjoint.core.remembering import remembered
-from adjoint.elements import fused
-from adjoint.elements.large import LARGE
 from adjoint.homes import derive
+from adjoint.loops.formula_loops import FormulaLoops
+from adjoint.loops.gate import LARGE
 from adjoint.ops import binding
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, methods_used
@@ -201,7 +201,7 @@ def _bound(rule: RowRule, name: str, raw: bool) -> Callable[..., Any]:
     if kind == "large":
         plain, parameters = _bound(rule, f"_formula_{number}", raw), _parameters(rule, entry)
         bind = partial(binding.bind, symbol="part", parameters=parameters, raw=raw)
-        return fused.Fused(entry.formula, parameters, plain, bind)
+        return FormulaLoops(entry.formula, parameters, plain, bind)
     formula = entry.formula.without_conj() if kind == "real" else entry.formula
     symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
     key = row.prepared_key("raw" if raw else "general", name)
@@ -226,7 +226,7 @@ def _bound_narrow(rule: RowRule, number: int, raw: bool) -> Callable[..., Any]:
     def part(formula: Formula) -> Callable[..., Any]:
         return widened(binding.bind(formula, "part", parameters, raw=True))
 
-    loop = fused.Fused(formula, parameters, widened(bound), part)
+    loop = FormulaLoops(formula, parameters, widened(bound), part)
     place = parameters.index("grad") if "grad" in parameters else 0
 
     def apply(*values: Any) -> Any:

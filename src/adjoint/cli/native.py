@@ -10,7 +10,7 @@ from adjoint.c_kernels import loading
 from adjoint.cli.parser import add_command
 from adjoint.core import cachedir
 from adjoint.core.errors import AdjointError
-from adjoint.elements import large
+from adjoint.loops import row_loops
 from adjoint.table import TABLE
 from adjoint.toolchain import background, build
 from adjoint.transforms.progress import bar
@@ -67,5 +67,5 @@ def _of_rows() -> Iterator[str]:
     for name in TABLE.names():
         for overload in TABLE.overloads(name):
             row = TABLE.row(name, overload)
-            if large.has_text(row):
-                yield from large.Large(row).sources()
+            if row_loops.has_text(row):
+                yield from row_loops.RowLoops(row).sources()

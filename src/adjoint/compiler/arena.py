@@ -15,7 +15,6 @@ from dataclasses import field
 from typing import Any
 
 from adjoint.compiler import routine_calls
-from adjoint.compiler.loop_programs import LoopProgram
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Plan, RoutineCall, Step, Strided
 from adjoint.compiler.shaping import Version
@@ -25,6 +24,7 @@ from adjoint.core.records import structure
 from adjoint.core.remembering import cached_property
 from adjoint.core.symbolic_sizes import at
 from adjoint.graph.ir import Value
+from adjoint.loops.loop_programs import LoopProgram
 
 Sizes = tuple[int, ...]  # values of the size symbols, in order; (): the sizes of the example
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adjoint.compiler.affine import Affine, Index, broadcast, flat, identity, reshaped
 from adjoint.compiler.definitions import (
     Address,
     Arange,
@@ -26,16 +25,6 @@ from adjoint.compiler.definitions import (
     compute_dtype,
     define,
     promoted_to,
-)
-from adjoint.compiler.loop_programs import (
-    Check,
-    Guard,
-    Leaf,
-    Let,
-    Load,
-    Place,
-    Select,
-    position,
 )
 from adjoint.compiler.neighbours import Neighbours
 from adjoint.compiler.plan import FusedLoop, Plan, reduced_dims
@@ -57,6 +46,17 @@ from adjoint.expressions.trees import (
 )
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
+from adjoint.loops.affine import Affine, Index, broadcast, flat, identity, reshaped
+from adjoint.loops.loop_programs import (
+    Check,
+    Guard,
+    Leaf,
+    Let,
+    Load,
+    Place,
+    Select,
+    position,
+)
 
 
 class Body:

@@ -16,15 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import (
-    Affine,
-    Bounds,
-    Index,
-    broadcast,
-    identity,
-    reshaped,
-)
 from adjoint.compiler.target import Target
 from adjoint.core import dtypes
 from adjoint.core.c_types import LETTERS
@@ -39,6 +30,15 @@ from adjoint.expressions.rows import expression
 from adjoint.expressions.trees import Expression
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.affine import (
+    Affine,
+    Bounds,
+    Index,
+    broadcast,
+    identity,
+    reshaped,
+)
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor.tensor import make
 

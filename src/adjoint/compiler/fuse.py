@@ -19,7 +19,6 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from adjoint.compiler import routine_calls
-from adjoint.compiler.affine import Affine, Index, flat, identity, refinement
 from adjoint.compiler.definitions import (
     Arange,
     Combination,
@@ -56,6 +55,7 @@ from adjoint.graph import interpret
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
+from adjoint.loops.affine import Affine, Index, flat, identity, refinement
 from adjoint.ops import operator as operators
 
 Combines = tuple[type, Intervals] | None  # the kind of combination, and the reduced intervals

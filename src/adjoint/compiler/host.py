@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.plan import Callback, Strided
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.expressions.trees import Number
+from adjoint.loops.loop_programs import LoopProgram, Total
 
 Size = Any  # a whole number: of known size, a polynomial in symbolic sizes, or an `Offset`
 

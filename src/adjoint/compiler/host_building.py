@@ -52,7 +52,6 @@ from adjoint.compiler.host import (
     TurnCounter,
     WhileLoop,
 )
-from adjoint.compiler.loop_programs import LoopProgram
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Callback, Nested, Remake, RoutineCall, Strided
 from adjoint.compiler.routine_calls import whole
@@ -61,6 +60,7 @@ from adjoint.core.records import structure
 from adjoint.core.shapes import Shape, row_major
 from adjoint.graph.control.staging import UNKNOWN
 from adjoint.graph.ir import Value
+from adjoint.loops.loop_programs import LoopProgram
 
 
 class SizeTable:

@@ -10,9 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import Affine
-from adjoint.compiler.loop_programs import (
+from adjoint.core import dtypes
+from adjoint.core.dtypes import BOOL, COMPLEX, FLOAT, HALVES, INTEGER, DType
+from adjoint.expressions.trees import (
+    CONDITIONS,
+    Binary,
+    Call,
+    Choose,
+    Convert,
+    Expression,
+    Number,
+    Operand,
+    Unary,
+)
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.affine import Affine
+from adjoint.loops.loop_programs import (
     CELL,
     FIRST,
     LANES,
@@ -36,19 +49,6 @@ from adjoint.compiler.loop_programs import (
     Take,
     Total,
     positions,
-)
-from adjoint.core import dtypes
-from adjoint.core.dtypes import BOOL, COMPLEX, FLOAT, HALVES, INTEGER, DType
-from adjoint.expressions.trees import (
-    CONDITIONS,
-    Binary,
-    Call,
-    Choose,
-    Convert,
-    Expression,
-    Number,
-    Operand,
-    Unary,
 )
 
 _OF_BITS = frozenset(("&", "|", "^", "<<", ">>", "%", "~", "&&", "||", "!"))

@@ -11,10 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import field
 
-from adjoint.compiler.affine import Affine
 from adjoint.compiler.body import Body
 from adjoint.compiler.definitions import Prefix, Put
-from adjoint.compiler.loop_programs import Load
 from adjoint.compiler.plan import (
     Callback,
     FusedLoop,
@@ -30,6 +28,8 @@ from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
 from adjoint.core.symbolic_sizes import surely
 from adjoint.graph.ir import Value
+from adjoint.loops.affine import Affine
+from adjoint.loops.loop_programs import Load
 
 
 @structure

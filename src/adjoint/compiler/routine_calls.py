@@ -29,7 +29,7 @@ from adjoint.compiler.host import (
 )
 from adjoint.compiler.plan import RoutineCall, Strided
 from adjoint.compiler.routines import pooled_dimensions
-from adjoint.core.shapes import Shape, row_major
+from adjoint.core.shapes import Shape, merged, row_major
 from adjoint.core.symbolic_sizes import NotOpen, share
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Value
@@ -280,7 +280,7 @@ def _attention(
     steps += [_step(bias, -2), _step(bias, -1), *(_step(x, -1) for x in vectors[:-1])]
     lead = [_leading(x, 2) for x in matrices] + [_leading(x, 1) for x in vectors]
     sizes = query.shape[-2], key.shape[-2], query.shape[-1], value.shape[-1]
-    places = loading.merged(output.shape[:-2], lead)
+    places = merged(output.shape[:-2], lead, loading.MOST)
     assert places is not None, "definitions let only such batches through"
     fields = attention.numbers(sizes, steps, kind, 0, *places)
     scale = argument(found.node, "scale")  # with a symbolic width it is a symbol: 1 / √d

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adjoint.compiler.affine import flat, identity
 from adjoint.compiler.definitions import Definitions, Look
 from adjoint.compiler.target import Products, Target
 from adjoint.core.dtypes import HALVES
@@ -19,6 +18,7 @@ from adjoint.core.shapes import row_major
 from adjoint.graph.facts import is_call, keeps_order
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+from adjoint.loops.affine import flat, identity
 
 
 def multiplications(node: Node, target: Target) -> float:

@@ -21,8 +21,6 @@ from dataclasses import field, replace
 from typing import Any, TypeGuard
 
 from adjoint.compiler import routine_calls, shaping
-from adjoint.compiler.affine import Affine, RowShape
-from adjoint.compiler.loop_programs import LoopProgram
 from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import (
     Callback,
@@ -38,6 +36,8 @@ from adjoint.core.records import structure
 from adjoint.core.shapes import Shape, row_major
 from adjoint.core.symbolic_sizes import divided, is_open
 from adjoint.graph.ir import Value
+from adjoint.loops.affine import Affine, RowShape
+from adjoint.loops.loop_programs import LoopProgram
 
 
 @structure

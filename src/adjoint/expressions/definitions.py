@@ -33,13 +33,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
-from adjoint.c_kernels import special_functions
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import TableError
 from adjoint.core.promotion import element
 from adjoint.core.records import record
-from adjoint.expressions import coefficients
+from adjoint.expressions import coefficients, special_functions
 from adjoint.expressions.grammar import NAME, NUMBER, Grammar
 from adjoint.expressions.trees import (
     Binary,

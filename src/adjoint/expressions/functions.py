@@ -2,7 +2,7 @@
 
 Most are written in the language of elements (`definitions.py`). They are inlined, so that a loop
 around them is vectorised. Some C libraries have themselves, and functions with loops are C texts
-(`c_kernels/special_functions.py`). A source declares the functions that it calls and no others.
+(`expressions/special_functions.py`). A source declares the functions that it calls and no others.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
-from adjoint.c_kernels import special_functions
 from adjoint.core.c_types import HALF_FUNCTIONS, HALF_TYPES
-from adjoint.expressions import definitions
+from adjoint.expressions import definitions, special_functions
 from adjoint.expressions.c_text import called, function_text
 from adjoint.expressions.definitions import SCALARS, VECTORS
 

@@ -14,11 +14,10 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from adjoint.c_kernels import special_functions
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import did_you_mean
-from adjoint.expressions import definitions
+from adjoint.expressions import definitions, special_functions
 from adjoint.expressions.definitions import SCALARS, VECTORS
 from adjoint.expressions.grammar import Grammar
 from adjoint.expressions.trees import Call, Expression, Number, Operand, Unary

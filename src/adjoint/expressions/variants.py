@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.special_functions import MOST
 from adjoint.core import dtypes
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import DType
@@ -22,6 +21,7 @@ from adjoint.core.powers import falling_power
 from adjoint.core.records import record
 from adjoint.expressions import definitions
 from adjoint.expressions.c_numbers import wrapped
+from adjoint.expressions.special_functions import MOST
 
 Arguments = Mapping[str, Any]
 

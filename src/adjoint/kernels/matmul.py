@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels import product, reduction
-from adjoint.c_kernels.element_loops import LARGE, Loops, added
 from adjoint.checks import einsum as contraction
 from adjoint.checks import matmul as products
 from adjoint.checks.einsum import Contraction, Move
@@ -23,6 +22,8 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import result_type
+from adjoint.loops.element_loops import Loops, added
+from adjoint.loops.gate import LARGE
 
 Array = np.ndarray[Any, Any]
 Number = bool | int | float | complex
@@ -259,8 +260,8 @@ def _run(program: Contraction, operands: list[Any]) -> Any:
     return _apply(program.last, operands[0])
 
 
-_MULTIPLIED = Loops("{x} * {y}", "x", "y")
-_ADDED_PRODUCT = Loops("{s} + {x} * {y}", "s", "x", "y")
+_MULTIPLIED = Loops("x * y", "x", "y")
+_ADDED_PRODUCT = Loops("s + x * y", "s", "x", "y")
 
 
 def _multiplied(x: Array, y: Array) -> Array:

@@ -10,16 +10,16 @@ import numpy as np
 from adjoint.c_kernels import normalization as native
 from adjoint.c_kernels import rows
 from adjoint.c_kernels.conversions import astype
-from adjoint.c_kernels.element_loops import Loops
 from adjoint.checks import normalization
 from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
 from adjoint.kernels.halves import widen
 from adjoint.kernels.reduction.norms import vector_norm
 from adjoint.kernels.reduction.scaling import is_safe
+from adjoint.loops.element_loops import Loops
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_STANDARDIZED = Loops("({x} - {m}) * {r}", "x", "m", "r")
+_STANDARDIZED = Loops("(x - m) * r", "x", "m", "r")
 BLOCK = 1 << 15  # elements worked on at once, so that intermediate values stay in the cache
 
 

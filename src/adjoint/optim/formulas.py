@@ -22,7 +22,6 @@ from adjoint.core.errors import DtypeError, GradError
 from adjoint.core.source_lines import caller
 from adjoint.core.state import OFF, changed, current
 from adjoint.optim import options, pieces
-from adjoint.optim.loops import apply
 from adjoint.optim.optimizer import Optimizer
 from adjoint.optim.options import Checks, Options
 from adjoint.tensor.modes import enable_grad
@@ -276,11 +275,11 @@ def on_tensors(formula: Callable[..., Any], n: Any, inputs: list[Any]) -> list[A
     """
     dtype = inputs[0].dtype
     if dtype.is_complex:
-        new = apply(formula, ops, n, *[ops.view_as_real(t) for t in inputs])
+        new = pieces.apply(formula, ops, n, *[ops.view_as_real(t) for t in inputs])
         return [ops.view_as_complex(t) for t in new]
     if dtype.itemsize < 4:
         inputs = [t.to(float32) for t in inputs]
-    return [t.to(dtype) for t in apply(formula, ops, n, *inputs)]
+    return [t.to(dtype) for t in pieces.apply(formula, ops, n, *inputs)]
 
 
 def _number(value: Any) -> Any:

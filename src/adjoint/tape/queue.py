@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.element_loops import added
 from adjoint.core.errors import GradError, NotDifferentiable
-from adjoint.elements.large import LARGE
+from adjoint.loops.element_loops import added
+from adjoint.loops.gate import LARGE
 from adjoint.tape import structural_zeros
 from adjoint.tape.ends import Ends
 from adjoint.tape.hooks import as_tensor

@@ -22,7 +22,7 @@ from adjoint.core.errors import AdjointError, ArgumentError, DimensionError, Dty
 from adjoint.core.promotion import can_cast
 from adjoint.core.shapes import show
 from adjoint.core.storage import is_duck_array
-from adjoint.elements import large
+from adjoint.loops.gate import LARGE
 from adjoint.ops import runtime
 from adjoint.tensor.nodes import Leaf, before_write, count_write
 from adjoint.tensor.tensor import Tensor, is_plain
@@ -107,7 +107,7 @@ def _written(tensor: Tensor, key: Any, value: Any) -> bool:
     if not array.flags.writeable or 0 in array.strides:
         return False
     try:
-        if array.size >= large.LARGE and _is_long(array, key):
+        if array.size >= LARGE and _is_long(array, key):
             return False  # operators use all cores for large arrays
         array[key] = value
     except (IndexError, TypeError, ValueError):
@@ -120,7 +120,7 @@ def _is_long(array: Any, key: Any) -> bool:
     """Whether the write concerns a large array: by a mask, or to a large part."""
     if type(key) is np.ndarray:
         return key.dtype == np.bool_ and key.ndim == array.ndim
-    return array[key].size >= large.LARGE
+    return array[key].size >= LARGE
 
 
 def _fits(dtype: np.dtype[Any], value: Any) -> bool:

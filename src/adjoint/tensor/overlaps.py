@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.c_kernels.copies import write
 from adjoint.core.errors import InplaceError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.storage import imagined, overlaps
 from adjoint.core.symbolic_sizes import is_open
-from adjoint.elements.large import write
 from adjoint.table.rows import Row
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.tensor.views import View, replay

@@ -17,7 +17,6 @@ import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from adjoint.compiler.loop_programs import FIRST, LANE, ForLoop, LoopProgram, ends_early
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.building import divisor
@@ -34,6 +33,7 @@ from adjoint.core.symbolic_sizes import (
     symbols_of,
     with_known,
 )
+from adjoint.loops.loop_programs import FIRST, LANE, ForLoop, LoopProgram, ends_early
 from adjoint.toolchain import cache
 
 Most = Mapping[int, int]  # symbol -> the most its size may be

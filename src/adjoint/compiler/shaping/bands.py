@@ -8,11 +8,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler import loop_programs
-from adjoint.compiler.affine import Affine
 from adjoint.compiler.body import Body
 from adjoint.compiler.definitions import Prefix, Put
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.plan import Plan
+from adjoint.compiler.shaping.draft import Axis, Band, Draft, TransposedBlocks
+from adjoint.core import dtypes
+from adjoint.core.shapes import Shape, joined
+from adjoint.core.symbolic_sizes import is_open, surely, with_known
+from adjoint.expressions.trees import Operand
+from adjoint.graph.ir import Node
+from adjoint.loops import loop_programs
+from adjoint.loops.affine import Affine
+from adjoint.loops.loop_programs import (
     CELL,
     Cell,
     Check,
@@ -25,13 +32,6 @@ from adjoint.compiler.loop_programs import (
     Take,
     Total,
 )
-from adjoint.compiler.plan import Plan
-from adjoint.compiler.shaping.draft import Axis, Band, Draft, TransposedBlocks
-from adjoint.core import dtypes
-from adjoint.core.shapes import Shape, joined
-from adjoint.core.symbolic_sizes import is_open, surely, with_known
-from adjoint.expressions.trees import Operand
-from adjoint.graph.ir import Node
 
 
 def make_bands(draft: Draft) -> None:

@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler import loop_programs
-from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.definitions import Prefix, Put, Reduction
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.plan import Plan
+from adjoint.compiler.shaping.draft import Axis, Band, Draft
+from adjoint.compiler.shaping.row_axes import best_axis
+from adjoint.core import dtypes
+from adjoint.core.symbolic_sizes import is_open, with_known
+from adjoint.expressions.trees import Binary, Expression, Number, Operand, Variable, number
+from adjoint.graph.ir import Node
+from adjoint.loops import loop_programs
+from adjoint.loops.affine import Affine, variable
+from adjoint.loops.loop_programs import (
     BLOCK,
     CELL,
     FIRST,
@@ -31,13 +38,6 @@ from adjoint.compiler.loop_programs import (
     Total,
     position,
 )
-from adjoint.compiler.plan import Plan
-from adjoint.compiler.shaping.draft import Axis, Band, Draft
-from adjoint.compiler.shaping.row_axes import best_axis
-from adjoint.core import dtypes
-from adjoint.core.symbolic_sizes import is_open, with_known
-from adjoint.expressions.trees import Binary, Expression, Number, Operand, Variable, number
-from adjoint.graph.ir import Node
 
 
 def build_loops(draft: Draft) -> None:

@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from adjoint.compiler.affine import variable
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.shaping.draft import Draft
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
+from adjoint.expressions.trees import Expression, Variable
+from adjoint.loops.affine import variable
+from adjoint.loops.loop_programs import (
     LANE,
     ForLoop,
     Let,
@@ -30,10 +34,6 @@ from adjoint.compiler.loop_programs import (
     renamed,
     walk,
 )
-from adjoint.compiler.shaping.draft import Draft
-from adjoint.core import dtypes
-from adjoint.core.dtypes import DType
-from adjoint.expressions.trees import Expression, Variable
 
 _BYTES = frozenset((dtypes.bool_, dtypes.uint8, dtypes.int8))
 _WIDE = 8  # most bytes of a widened number

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from adjoint.compiler.affine import variable
-from adjoint.compiler.loop_programs import (
+from adjoint.expressions.trees import Expression, Operand, Variable
+from adjoint.loops.affine import variable
+from adjoint.loops.loop_programs import (
     LANE,
     Check,
     Leaf,
@@ -29,7 +30,6 @@ from adjoint.compiler.loop_programs import (
     used,
     without_dead,
 )
-from adjoint.expressions.trees import Expression, Operand, Variable
 
 
 class Sharing:

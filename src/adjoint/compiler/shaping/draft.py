@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
-from adjoint.compiler.affine import Affine, RowShape, variable
 from adjoint.compiler.definitions import Prefix, Reduction
-from adjoint.compiler.loop_programs import (
-    LANE,
-    Local,
-    LoopProgram,
-    Place,
-    Statement,
-    Total,
-)
 from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import FusedLoop, Plan
 from adjoint.compiler.target import Target
@@ -22,6 +13,15 @@ from adjoint.core.records import record, structure
 from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, row_major
 from adjoint.graph.ir import Value
+from adjoint.loops.affine import Affine, RowShape, variable
+from adjoint.loops.loop_programs import (
+    LANE,
+    Local,
+    LoopProgram,
+    Place,
+    Statement,
+    Total,
+)
 
 
 class NotTransposable(Exception):

@@ -7,13 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from adjoint.compiler import loop_programs
 from adjoint.compiler.definitions import Prefix, Put, Reduction
-from adjoint.compiler.loop_programs import (
-    Load,
-    Local,
-    Store,
-)
 from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, positions_of
 from adjoint.compiler.shaping.bytes import room_of
@@ -21,6 +15,12 @@ from adjoint.compiler.shaping.common_values import Sharing
 from adjoint.compiler.shaping.draft import Axis, Band, Draft, NotTransposable
 from adjoint.compiler.target import Vectors
 from adjoint.core.symbolic_sizes import is_open, with_known
+from adjoint.loops import loop_programs
+from adjoint.loops.loop_programs import (
+    Load,
+    Local,
+    Store,
+)
 
 
 def choose_rows(draft: Draft) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.shaping.draft import Draft
+from adjoint.compiler.target import Target
+from adjoint.core.symbolic_sizes import is_open
+from adjoint.expressions.trees import Variable
+from adjoint.loops.affine import Affine, variable
+from adjoint.loops.loop_programs import (
     PIECE,
     ForLoop,
     Let,
@@ -22,10 +26,6 @@ from adjoint.compiler.loop_programs import (
     used,
     without_dead,
 )
-from adjoint.compiler.shaping.draft import Draft
-from adjoint.compiler.target import Target
-from adjoint.core.symbolic_sizes import is_open
-from adjoint.expressions.trees import Variable
 
 
 def split_off_calls(draft: Draft) -> None:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.shaping.draft import Draft
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
+from adjoint.core.symbolic_sizes import is_open, largest
+from adjoint.expressions.trees import Operand, number
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.affine import Affine, variable
+from adjoint.loops.loop_programs import (
     CELL,
     LANE,
     MINUS_ZERO,
@@ -21,11 +26,6 @@ from adjoint.compiler.loop_programs import (
     Take,
     Total,
 )
-from adjoint.compiler.shaping.draft import Draft
-from adjoint.core import dtypes
-from adjoint.core.dtypes import DType
-from adjoint.core.symbolic_sizes import is_open, largest
-from adjoint.expressions.trees import Operand, number
 
 _FEW = 64  # most elements added up in one float
 _MANY = 1 << 40  # iterations assumed for a loop whose length depends on the call

@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler import loop_programs
-from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.definitions import Reduction
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.shaping.building import extents
+from adjoint.compiler.shaping.draft import Draft
+from adjoint.compiler.target import Vectors
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
+from adjoint.core.symbolic_sizes import is_open
+from adjoint.expressions.trees import Binary, Call, Choose, Variable, number
+from adjoint.loops import loop_programs
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.affine import Affine, variable
+from adjoint.loops.loop_programs import (
     ABOVE,
     FIRST,
     LANE,
@@ -33,13 +40,6 @@ from adjoint.compiler.loop_programs import (
     calls_any,
     position,
 )
-from adjoint.compiler.shaping.building import extents
-from adjoint.compiler.shaping.draft import Draft
-from adjoint.compiler.target import Vectors
-from adjoint.core import dtypes
-from adjoint.core.dtypes import DType
-from adjoint.core.symbolic_sizes import is_open
-from adjoint.expressions.trees import Binary, Call, Choose, Variable, number
 
 
 def cut_loops(draft: Draft) -> None:

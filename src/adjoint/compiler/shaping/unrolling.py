@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from adjoint.compiler.affine import Affine
-from adjoint.compiler.loop_programs import (
+from adjoint.compiler.shaping.draft import Draft
+from adjoint.core.symbolic_sizes import is_open
+from adjoint.loops.affine import Affine
+from adjoint.loops.loop_programs import (
     LANE,
     ForLoop,
     Let,
@@ -27,8 +29,6 @@ from adjoint.compiler.loop_programs import (
     Take,
     reindexed,
 )
-from adjoint.compiler.shaping.draft import Draft
-from adjoint.core.symbolic_sizes import is_open
 
 
 def take_rows_together(draft: Draft) -> None:

@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import Affine, flat, identity
 from adjoint.compiler.definitions import (
     Address,
     Arange,
@@ -57,6 +55,8 @@ from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value
 from adjoint.graph.passes import prune_loops
 from adjoint.graph.typing import result_types
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.affine import Affine, flat, identity
 from adjoint.ops.arguments import DIMS
 from adjoint.ops.operator import Operator
 from adjoint.tensor.tensor import make

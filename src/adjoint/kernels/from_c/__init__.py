@@ -1,4 +1,4 @@
-"""Python functions made from the C texts of special functions (`c_kernels/special/*.c`).
+"""Python functions made from the C texts of special functions (`expressions/special/*.c`).
 
 A special function with branches and loops is written once, in C for one element. Compiled programs
 and native kernels run that text; here it becomes a function of vectors, and one of single numbers
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.special_functions import called
+from adjoint.expressions.special_functions import called
 from adjoint.kernels.from_c import lanes, numbers
 from adjoint.kernels.from_c.reading import read
 from adjoint.kernels.from_c.tree import CCall, CFunction, CName, CTable, walk

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from adjoint.c_kernels import distance as native
-from adjoint.c_kernels.element_loops import Loops
 from adjoint.checks.linalg import (
     batch_shape,
     check_point_dtypes,
@@ -25,6 +24,7 @@ from adjoint.kernels.halves import widen
 from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
 from adjoint.kernels.reduction.norms import quotient, vector_norm
+from adjoint.loops.element_loops import Loops
 
 distance = Lazy("scipy.spatial.distance")
 
@@ -87,7 +87,7 @@ def lstsq(self: Array, b: Array, rcond: float) -> tuple[Array, Array, Array]:
     return np.asarray(solution, b.dtype), keep.sum(-1), S
 
 
-_CROSSED = Loops("{a} * {b} - {c} * {d}", "a", "b", "c", "d")
+_CROSSED = Loops("a * b - c * d", "a", "b", "c", "d")
 
 
 def cross(self: Array, other: Array, dim: int) -> Array:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from adjoint.c_kernels.copies import write
-from adjoint.c_kernels.element_loops import added
 from adjoint.checks import pooling as rules
 from adjoint.checks.pooling import Window
 from adjoint.core import dtypes
@@ -20,6 +19,7 @@ from adjoint.kernels.halves import widen
 from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import narrowed
 from adjoint.kernels.pooling.windows import PoolingWindows, adaptive, added_up, combined, regular
+from adjoint.loops.element_loops import added
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels import element_loops, selection
+from adjoint.c_kernels import selection
 from adjoint.c_kernels.conversions import astype
 from adjoint.checks.sorting import check_ordered
 from adjoint.core.dtypes import REDUCED, of
@@ -20,6 +20,7 @@ from adjoint.kernels.indexing.scatter import gather_backward
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, reduce
 from adjoint.kernels.reduction.sums import sum_dims, unreduce
+from adjoint.loops import element_loops
 
 
 def _extremum(what: str, ufunc: np.ufunc, self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -155,8 +156,8 @@ def tie_weights(self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
     return np.divide(mask, count, dtype=wide, casting="unsafe").astype(self.dtype, copy=False)
 
 
-_EQUAL = element_loops.Loops("({x} == {most} ? 1 : 0)", "x", "most")
-_SHARED = element_loops.Loops("{x} * {part}", "x", "part")
+_EQUAL = element_loops.Loops("(x == most ? 1 : 0)", "x", "most")
+_SHARED = element_loops.Loops("x * part", "x", "part")
 
 
 def _shares(self: Array, whole: Array, axes: Shape) -> Array | None:

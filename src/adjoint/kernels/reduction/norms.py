@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.element_loops import LARGE, Loops
 from adjoint.core import dtypes
 from adjoint.core.dtypes import FLOAT, DType
 from adjoint.core.errors import DtypeError, ShapeError
@@ -24,14 +23,16 @@ from adjoint.kernels.reduction.common import (
 )
 from adjoint.kernels.reduction.large import powers, reduce, total
 from adjoint.kernels.reduction.sums import mean_dims, unreduce
+from adjoint.loops.element_loops import Loops
+from adjoint.loops.gate import LARGE
 
-_AWAY = "({x} - {y})"
-_LEFT_OUT = f"(({{x}} - ({_AWAY} - ({_AWAY} - {{x}}))) - ({{y}} + ({_AWAY} - {{x}})))"
+_AWAY = "(x - y)"
+_LEFT_OUT = f"((x - ({_AWAY} - ({_AWAY} - x))) - (y + ({_AWAY} - x)))"
 EXP_OF_DIFFERENCE = Loops(  # as _exp_difference below
     f"exp@({_AWAY}) * (1 + ({_LEFT_OUT} - {_LEFT_OUT} == 0 ? {_LEFT_OUT} : 0))",
-    "x", "y", function="exp",
+    "x", "y",
 )  # fmt: skip
-_SQUARED_DIFFERENCE = Loops("({x} - {y}) * ({x} - {y})", "x", "y")
+_SQUARED_DIFFERENCE = Loops("(x - y) * (x - y)", "x", "y")
 
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -120,7 +121,7 @@ def std_backward(grad: Array, self: Array, result: Array, dim: Dims, keepdim: bo
     return length_backward(grad, _differences(self, mean), result, dim, keepdim)
 
 
-_SCALED_DIFFERENCE = Loops("({x} - {m}) * {r}", "x", "m", "r")
+_SCALED_DIFFERENCE = Loops("(x - m) * r", "x", "m", "r")
 
 
 def _ratio(grad: Array, result: Array) -> Array | None:

@@ -15,7 +15,6 @@ import numpy as np
 from adjoint.c_kernels import reduction as native
 from adjoint.c_kernels import rows
 from adjoint.c_kernels.conversions import astype
-from adjoint.c_kernels.element_loops import Loops
 from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError
@@ -24,6 +23,7 @@ from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.kernels.reduction import products
 from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, at_once, reduce, total, whole_total
+from adjoint.loops.element_loops import Loops
 
 
 def _accumulate(
@@ -64,7 +64,7 @@ def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Arra
     return _accumulate("sum", np.add, self, dim, keepdim, dtype)
 
 
-_WITHOUT_NAN = Loops("{x} == {x} ? {x} : 0", "x")
+_WITHOUT_NAN = Loops("x == x ? x : 0", "x")
 
 
 def nansum(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:

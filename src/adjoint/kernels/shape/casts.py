@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from adjoint.c_kernels.conversions import LARGE, astype
+from adjoint.c_kernels.conversions import astype
 from adjoint.c_kernels.copies import write
 from adjoint.checks.creation import check_fill
 from adjoint.core import dtypes
@@ -21,6 +21,7 @@ from adjoint.core.promotion import fit_number, parts_for
 from adjoint.core.shapes import Spec, broadcast, show
 from adjoint.core.storage import strides_in_elements
 from adjoint.kernels.shape.copies import in_format
+from adjoint.loops.gate import LARGE
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,6 @@ from adjoint.c_kernels import copies
 from adjoint.c_kernels.conversions import astype
 from adjoint.c_kernels.copies import copied, write
 from adjoint.c_kernels.copies import zeros as zeros_of
-from adjoint.c_kernels.element_loops import added
 from adjoint.checks import shape as layout
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
@@ -23,6 +22,7 @@ from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_d
 from adjoint.core.storage import order_of
 from adjoint.kernels.halves import wide_dtype
 from adjoint.kernels.shape.views import split, split_with_sizes
+from adjoint.loops.element_loops import added
 
 Array = np.ndarray[Any, Any]
 

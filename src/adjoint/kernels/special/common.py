@@ -75,8 +75,8 @@ def as_operand(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def from_text(name: str, *operands: Any) -> Array:
-    """Return C's function of that name (`c_kernels/special/*.c`), by its Python text; operands are
-    arrays and numbers for its real arguments and whole numbers for the others.
+    """Return C's function of that name (`expressions/special/*.c`), by its Python text; operands
+    are arrays and numbers for its real arguments and whole numbers for the others.
     """
 
     def compute(*given: Any) -> Array:

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.host import (
     Address,
     AfterFirst,
@@ -33,7 +32,6 @@ from adjoint.compiler.host import (
     Statement,
     SumOfParts,
 )
-from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.plan import Callback
 from adjoint.compiler.target import Target, Threads
 from adjoint.compiler.targets.c import regions, routines
@@ -48,8 +46,6 @@ from adjoint.compiler.targets.c.addresses import (
     pointer,
     size_names,
 )
-from adjoint.compiler.targets.c.joining import declarations, taken
-from adjoint.compiler.targets.c.printer import printed
 from adjoint.compiler.targets.c.tapes import TAPE_DECLARED
 from adjoint.compiler.targets.c.threads import (
     Shared,
@@ -66,6 +62,10 @@ from adjoint.compiler.targets.c.threads import (
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.expressions import c_text
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.joining import declarations, taken
+from adjoint.loops.loop_programs import LoopProgram, Total
+from adjoint.loops.printer import printed
 
 
 class Renderer:

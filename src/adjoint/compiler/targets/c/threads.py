@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from adjoint.compiler.loop_programs import LoopProgram, Total
 from adjoint.compiler.target import Target, Threads
-from adjoint.compiler.targets.c.joining import taken
 from adjoint.core.c_types import C_TYPES
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.core.threads import TEAM
+from adjoint.loops.joining import taken
+from adjoint.loops.loop_programs import LoopProgram, Total
 
 
 def shared_declarations(target: Target) -> str:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
-from adjoint.c_kernels import special_functions
 from adjoint.compiler.targets.simt.headers import Header
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
-from adjoint.expressions import definitions
+from adjoint.expressions import definitions, special_functions
 from adjoint.expressions.c_text import TYPES, CSpelling
 from adjoint.expressions.definitions import SCALARS, VECTORS
 from adjoint.expressions.trees import (

@@ -1,48 +1,29 @@
-"""Elementwise kernels for large arrays: one pass over memory, shared by all cores.
+"""Rows on large arrays: which loop computes a call of a row, and with which numbers.
 
-The element of a row, which compiled programs fuse, here becomes a loop for arrays of any size
-(`c_kernels/element_loops.py`). The loop is built in the background when an operator first meets a
-large array, is kept on disk, and is used from then on. Until then, and for small arrays and
-arguments without a loop, the row's NumPy kernel computes; the results are the same up to rounding.
+The loop is built in the background when an operator first meets a large array, is kept on disk, and
+is used from then on. Until then, and for small arrays and arguments without a loop, the row's NumPy
+kernel computes; the results are the same up to rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.copies import write
-from adjoint.c_kernels.element_loops import LARGE, ElementLoop, kind_of
-from adjoint.core.c_types import C_TYPES, COMPUTED
+from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import HALVES, NAMES, OF
 from adjoint.core.promotion import NUMBERS, element
-from adjoint.core.remembering import Bounded
 from adjoint.expressions import functions
-from adjoint.expressions.c_text import printed
 from adjoint.expressions.rows import expression
-from adjoint.expressions.trees import Call, Expression
+from adjoint.expressions.trees import Expression
+from adjoint.loops import gate
+from adjoint.loops.element_loops import Element, ElementLoop, LoopsOfCalls, kind_of, loop_of
 from adjoint.table.rows import Row
-
-__all__ = [
-    "FEW",
-    "LARGE",
-    "Large",
-    "can_write",
-    "has_text",
-    "loop_of",
-    "pays_early",
-    "write",
-]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
 
-FEW = 32  # elements from which a native call pays for expensive texts
-_MOST_TREES = 6  # loops of one row and dtype: none is built for each number that a tree depends on
-_MOST_CALLS = 256  # calls by dtypes and arguments that a row remembers
-_LARGE_OF_BYTES = 1 << 17  # for dtypes of one byte: NumPy computes 64 of these at once
 # kind of numbers -> the types that its number arguments may have
 _NUMBERS = {
     "whole": (int, bool),
@@ -74,15 +55,11 @@ def can_write(row: Row) -> bool:
     )
 
 
-def pays_early(row: Row) -> bool:
-    """Whether an element is so expensive that native code pays for a few elements."""
-    return row.texts.get("native") == "early"
-
-
-class Large:
+class RowLoops(LoopsOfCalls):
     """The kernel of a row for large arrays; it takes the arguments of the row's NumPy kernel."""
 
     def __init__(self, row: Row) -> None:
+        super().__init__()
         self.row = row
         arguments = row.schema.arguments
         self.tensors = [i for i, a in enumerate(arguments) if a.type.is_tensor]
@@ -90,10 +67,6 @@ class Large:
         self.names = row.schema.names
         promoted = row.promoted_tensors or tuple(a.name for a in row.schema.tensors)
         self.promoted = frozenset(promoted)  # operands with the common dtype
-        # by dtypes and arguments
-        self.known: Bounded[Any, tuple[ElementLoop, list[Any]] | None] = Bounded(_MOST_CALLS)
-        # by dtypes, then by tree
-        self.loops: dict[tuple[str, ...], dict[Expression, ElementLoop]] = {}
 
     def __call__(self, *values: Any, out: Array | None = None) -> Array | None:
         """The result, in `out` if given; None if the NumPy kernel has to compute it."""
@@ -115,7 +88,7 @@ class Large:
             return None
         loop, numbers = found
         given = [a for a in arrays if a is not None]
-        if loop.c_type == "unsigned char" and given[0].size < _LARGE_OF_BYTES:
+        if loop.is_of_bytes and given[0].size < gate.BYTES:
             return None
         if out is not None and (out.dtype != loop.dtype or _overlap(given, out)):
             return None
@@ -132,17 +105,13 @@ class Large:
         values = self._rounded(values, dtype)
         given = dict(zip(self.names, values, strict=True))
         tree = expression(self.row, NAMES[dtype].wide, given)
-        numbers = self._numbers(values, kind_of(COMPUTED[dtype]))
+        numbers = self._numbers(values, kind_of(NAMES[dtype].wide))
         if tree is not None and NAMES[dtype] in HALVES and functions.counts_digits(tree.calls):
             return None
         if tree is None or numbers is None or any(given[n] is None for n in tree.operands):
             return None
-        loops = self.loops.setdefault(tuple(operands.values()), {})
-        if tree not in loops:
-            if len(loops) >= _MOST_TREES:
-                return None
-            loops[tree] = self._loop(tree, operands, dtype)
-        return loops[tree], numbers
+        loop = self.loop(self._element(tree, operands, dtype))
+        return None if loop is None else (loop, numbers)
 
     def _rounded(self, values: Sequence[Any], dtype: str) -> list[Any]:
         """The arguments; next to half-precision arrays numbers are rounded, as in NumPy."""
@@ -177,12 +146,12 @@ class Large:
         except OverflowError:  # a whole number beyond float64: the NumPy kernel raises
             return None
 
-    def _loop(self, tree: Expression, operands: dict[str, str], dtype: str) -> ElementLoop:
-        others = [self.names[i] for i in self.others]
+    def _element(self, tree: Expression, operands: dict[str, str], dtype: str) -> Element:
+        others = tuple([self.names[i] for i in self.others])
         result = "bool" if self.row.archetype.result == "bool" else dtype
         if self.row.promote == "real":
             result = NAMES[result].to_real().name
-        return loop_of(tree, operands, others, result)
+        return Element(tuple(operands.items()), others, ((tree, result),))
 
     def sources(self) -> Iterator[str]:
         """The C sources for both real types, if all number arguments have defaults."""
@@ -202,33 +171,12 @@ class Large:
                     for a in tensors
                     if not a.type.is_optional
                 }
-                yield self._loop(tree, kinds, dtype).source
+                yield loop_of(self._element(tree, kinds, dtype)).source
 
 
 def _as_word(number: Any) -> int:
     """A whole number modulo 2⁶⁴, as a signed word."""
     return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)
-
-
-def loop_of(
-    tree: Expression, operands: dict[str, str], numbers: Sequence[str], result: str
-) -> ElementLoop:
-    """The loop of a tree whose operands are arrays, with their dtypes, and numbers."""
-    common = _common(tree)
-    calls = sorted(set[str]().union(*(each.calls for each in (tree, *common))))
-    declarations, is_exact = functions.prelude(calls, 0), functions.rounds_alike(calls)
-    texts = (printed(common[0]), printed(common[1])) if common else ("", "")
-    return ElementLoop(
-        printed(tree), operands, numbers, result, declarations, texts, is_exact=is_exact
-    )
-
-
-def _common(tree: Expression) -> tuple[Call, Call] | tuple[()]:
-    """(tree for all but rare elements, condition for a rare element); () if none is rare."""
-    if not isinstance(tree, Call) or tree.name not in functions.COMMON:
-        return ()
-    near, rare = (replace(tree, name=name) for name in functions.COMMON[tree.name])
-    return (near, rare) if near.called in functions.INLINED else ()
 
 
 def _overlap(arrays: Sequence[Array], out: Array) -> bool:

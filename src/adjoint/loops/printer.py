@@ -7,8 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from adjoint.compiler.affine import Affine, variable
-from adjoint.compiler.loop_programs import (
+from adjoint.core import dtypes
+from adjoint.core.c_types import C_TYPES
+from adjoint.core.dtypes import DType
+from adjoint.core.symbolic_sizes import is_open
+from adjoint.expressions import c_text
+from adjoint.expressions.functions import VECTORIZED
+from adjoint.expressions.trees import Binary, Choose, Expression, Variable
+from adjoint.loops.affine import Affine, variable
+from adjoint.loops.joining import clause, taken
+from adjoint.loops.loop_programs import (
     ABOVE,
     BLOCK,
     CELL,
@@ -39,15 +47,6 @@ from adjoint.compiler.loop_programs import (
     may_repeat,
     position,
 )
-from adjoint.compiler.targets.c.joining import clause, taken
-from adjoint.core import dtypes
-from adjoint.core.c_types import C_TYPES
-from adjoint.core.dtypes import DType
-from adjoint.core.symbolic_sizes import is_open
-from adjoint.expressions import c_text
-from adjoint.expressions.functions import VECTORIZED
-from adjoint.expressions.trees import Binary, Choose, Expression, Variable
-from adjoint.graph.ir import Value
 
 _WIDEST = 16  # elements of a vector
 _BYTES = (dtypes.bool_, dtypes.uint8)
@@ -72,7 +71,8 @@ class _Printer:
 
     def function(self, name: str) -> str:
         program = self.program
-        arguments = [f"{C_TYPES[v.dtype.name]} *restrict {p}" for v, p in self.names.items()]
+        pointer = "*" if program.overlaps else "*restrict "
+        arguments = [f"{C_TYPES[v.dtype.name]} {pointer}{p}" for v, p in self.names.items()]
         arguments += ["const long first", "const long last"]
         body = [*self.partials(), *self.block(program.body)]
         if program.partials:
@@ -258,8 +258,10 @@ class _Printer:
 
     def place(self, place: Place) -> str:
         value = place.value
-        name, address = value.name, place.address
-        if isinstance(value, Value):
+        address = place.address
+        if isinstance(value, Local):
+            name = value.name
+        else:
             name, first = self.names[value], self.program.pointers[value]
             address = Affine(address.offset - first, address.terms)
         terms = [self.index(address)]

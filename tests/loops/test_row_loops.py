@@ -14,14 +14,16 @@ import pytest
 
 import adjoint as ad
 from adjoint.c_kernels import conversions
-from adjoint.c_kernels.element_loops import ElementLoop
+from adjoint.calls import inplace
 from adjoint.core import dtypes
-from adjoint.elements import fused, large
+from adjoint.expressions.trees import Number, Operand
+from adjoint.loops import formula_loops, gate, row_loops
+from adjoint.loops.element_loops import MOST_LOOPS, of_tree
 from adjoint.toolchain import background, discovery
 
 pytestmark = pytest.mark.skipif(discovery.toolchain() is None, reason="needs a C compiler")
 
-N = large.LARGE + 37
+N = gate.LARGE + 37
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +60,7 @@ LAYOUTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
 def test_every_layout_gives_numpys_result(name: str, dtype: str) -> None:
     kind = dtypes.NAMES[dtype].np
     a, b = LAYOUTS[name](lambda *shape, seed=0: (10 * draw(*shape, seed=seed)).astype(kind))
-    found = large.Large(ad.ops.maximum.default.row)(a, b)
+    found = row_loops.RowLoops(ad.ops.maximum.default.row)(a, b)
     expected = np.maximum(a, b)
     assert found is not None
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
@@ -72,7 +74,7 @@ def test_rows_of_any_length(shape: tuple[int, ...]) -> None:
     """Rows shorter than a vector, longer than a block, more dimensions than a loop has."""
     a, b = draw(*shape), draw(*shape[1:], seed=1)
     for x, y in ((a, b), (a, b[..., :1]), (a[..., ::-1], b), (a.T, b.T[..., None])):
-        found = large.Large(ad.ops.sub.Tensor.row)(x, y, 1)
+        found = row_loops.RowLoops(ad.ops.sub.Tensor.row)(x, y, 1)
         assert found is not None
         np.testing.assert_array_equal(found, x - y)
 
@@ -91,14 +93,14 @@ def test_shapes_that_do_not_fit_are_refused_in_our_words() -> None:
 
 
 def test_a_row_is_built_for_few_numbers_only() -> None:
-    kernel = large.Large(ad.ops.add.Scalar.row)
+    kernel = row_loops.RowLoops(ad.ops.add.Scalar.row)
     x = draw(N)
     for number in range(20):
         found = kernel(x, float(number), 1)
         if found is not None:
             np.testing.assert_allclose(found, x + number)
     (texts,) = kernel.loops.values()
-    assert len(texts) <= large._MOST_TREES
+    assert len(texts) <= MOST_LOOPS
 
 
 def test_gradients_of_large_arrays_are_those_of_small_ones() -> None:
@@ -117,8 +119,8 @@ def test_halves_are_computed_in_float32_and_rounded_once(dtype: str) -> None:
     half = dtypes.NAMES[dtype].np
     x = np.concatenate([draw(N), [np.nan, np.inf, -np.inf, -0.0, 1e-7, 6e4]]).astype(half)
     wide = x.astype(np.float32)
-    found = large.Large(ad.ops.silu.default.row)(x)
-    exact = large.Large(ad.ops.silu.default.row)(wide)
+    found = row_loops.RowLoops(ad.ops.silu.default.row)(x)
+    exact = row_loops.RowLoops(ad.ops.silu.default.row)(wide)
     assert found is not None
     assert exact is not None
     once = np.where(np.isnan(exact), np.nan, exact).astype(half)  # a NaN's sign means nothing
@@ -129,8 +131,8 @@ def test_halves_are_computed_in_float32_and_rounded_once(dtype: str) -> None:
 def test_every_float16_is_read_and_written_as_numpy_does() -> None:
     bits = np.arange(1 << 16, dtype=np.uint16)
     halves = bits.view(np.float16)
-    read = ElementLoop("{x}", {"x": "float16"}, [], "float32")
-    write = ElementLoop("{x}", {"x": "float32"}, [], "float16")
+    read = of_tree(Operand("x", dtypes.float32), {"x": "float16"}, (), "float32")
+    write = of_tree(Operand("x", dtypes.float32), {"x": "float32"}, (), "float16")
     for step in (1, 2, -1):  # in vectors, and one by one
         wide = read([halves[::step]])
         assert wide is not None
@@ -170,7 +172,7 @@ def test_remainders_are_exact(dtype: Any) -> None:
     odd = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, 1e38, 3], dtype)
     pairs = [np.repeat(g.ravel(), N // 100 + 1) for g in np.meshgrid(odd, odd)]
     for x, y in ((a, b), (b, a), (a[::-1], b), pairs):
-        found = large.Large(ad.ops.fmod.Tensor.row)(x, y)
+        found = row_loops.RowLoops(ad.ops.fmod.Tensor.row)(x, y)
         with np.errstate(all="ignore"):
             expected = np.fmod(x, y)
         np.testing.assert_array_equal(found, expected)
@@ -189,7 +191,7 @@ def test_functions_for_float_are_as_accurate_as_float() -> None:
     for op, arrays in calls.items():
         for x in arrays:
             single = x.astype(np.float32)
-            found = large.Large(op.row)(single)
+            found = row_loops.RowLoops(op.row)(single)
             with np.errstate(all="ignore"):
                 expected = op(ad.tensor(single.astype(np.float64))).numpy().astype(np.float32)
             np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-37)
@@ -198,7 +200,7 @@ def test_functions_for_float_are_as_accurate_as_float() -> None:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_complex_numbers_may_lie_anyhow(name: str) -> None:
     a, b = LAYOUTS[name](lambda *shape, seed=0: draw(*shape, seed=seed) * (1 - 2j))
-    found = large.Large(ad.ops.add.Tensor.row)(a, b, 2 + 1j)
+    found = row_loops.RowLoops(ad.ops.add.Tensor.row)(a, b, 2 + 1j)
     np.testing.assert_allclose(found, a + (2 + 1j) * b, rtol=1e-14)
     odd = np.frombuffer(bytearray(16 * N + 8), np.complex128, N, 8)  # between their addresses
     np.testing.assert_array_equal(ad.tensor(odd).exp(), np.ones(N))
@@ -214,7 +216,7 @@ def test_parts_of_complex_numbers_are_no_complex_numbers() -> None:
 @pytest.mark.parametrize("name", ["hypot", "copysign"])  # with libmvec, and without
 def test_results_do_not_depend_on_where_arrays_lie(name: str, dtype: Any) -> None:
     x, y = draw(N, dtype=dtype), draw(N, dtype=dtype, seed=1)
-    run = large.Large(getattr(ad.ops, name).operators[0].row)
+    run = row_loops.RowLoops(getattr(ad.ops, name).operators[0].row)
     expected = run(x, y)
     assert expected is not None
     for shift in range(64 // x.itemsize):
@@ -238,7 +240,7 @@ RARE: dict[str, tuple[float, ...]] = {  # operators with a quick way, and an ele
 @pytest.mark.parametrize("name", RARE)
 def test_results_do_not_depend_on_their_neighbours(name: str, dtype: Any) -> None:
     """A block of which one element is rare is computed the long way, with the same values."""
-    run = large.Large(getattr(ad.ops, name).operators[0].row)
+    run = row_loops.RowLoops(getattr(ad.ops, name).operators[0].row)
     rng = np.random.default_rng(0)
     common = [rng.uniform(0.1, 0.7, N).astype(dtype) for _ in RARE[name]]
     mixed = [np.where(np.arange(N) % 100, c, dtype(r)) for c, r in zip(common, RARE[name])]
@@ -321,7 +323,9 @@ def test_gradients_in_one_loop_are_those_of_their_formulas(
         return ad.autograd.grad(result, (x, y), weight, allow_unused=True)
 
     found = gradients()
-    monkeypatch.setattr(fused.Fused, "__call__", lambda self, *given: self.plain(*given))
+    monkeypatch.setattr(
+        formula_loops.FormulaLoops, "__call__", lambda self, *given: self.plain(*given)
+    )
     tolerance = 64 * np.finfo(dtype).eps
     for one, other in zip(found, gradients(), strict=True):
         assert (one is None) == (other is None)
@@ -339,14 +343,16 @@ def test_the_next_number_is_the_next_half(dtype: str) -> None:
 
 def test_parts_of_a_formula_without_a_text_are_operands_of_its_loop(monkeypatch: Any) -> None:
     found: list[Any] = []
-    find = fused.Fused._find
+    find = formula_loops.FormulaLoops._find
     monkeypatch.setattr(
-        fused.Fused, "_find", lambda self, given: found.append(find(self, given)) or found[-1]
+        formula_loops.FormulaLoops,
+        "_find",
+        lambda self, given: found.append(find(self, given)) or found[-1],
     )
     x = ad.tensor(draw(300, 201), requires_grad=True)
     x.var(1).sum().backward()
     loop, parts = found[-1]
-    assert list(loop.operands) == ["self", "part_0", "part_1"]
+    assert [name for name, _ in loop.element.operands] == ["self", "part_0", "part_1"]
     assert list(parts) == ["part_0", "part_1"]
 
 
@@ -354,7 +360,9 @@ def test_a_formula_is_one_loop_where_all_that_it_calls_has_a_text() -> None:
     x = draw(N)
 
     def loop(text: str, **more: Any) -> Any:
-        return fused.loop(ast.parse(text, mode="eval").body, {"grad": x, "self": x} | more)
+        return formula_loops.element_of(
+            ast.parse(text, mode="eval").body, {"grad": x, "self": x} | more
+        )
 
     assert loop("grad * (1 - self.sigmoid())") is not None
     assert loop("where(self > low, grad, 0)", low=0.5) is not None
@@ -389,7 +397,7 @@ def test_writes_in_place_are_those_of_small_arrays(name: str, monkeypatch: Any) 
     version = found._version
     WRITES[name](found)
     assert found._version == version + 1
-    monkeypatch.setattr(large, "LARGE", 1 << 40)
+    monkeypatch.setattr(inplace, "LARGE", 1 << 40)
     expected = ad.tensor(values)
     WRITES[name](expected)
     np.testing.assert_allclose(found, expected, rtol=1e-14)
@@ -434,6 +442,7 @@ def test_first_use_builds_in_the_background(native: str, libraries: str, tmp_pat
 def test_a_loop_of_a_formula_has_the_numbers_of_numpy(number: Any) -> None:
     tree = ast.parse("grad * _over(self, other)", mode="eval").body
     given = {"grad": np.ones(3, np.float16), "self": number, "other": np.ones(3, np.float16)}
-    found = fused.loop(tree, given)
+    found = formula_loops.element_of(tree, given)
     assert found is not None
-    assert "(2.0" in found.expression
+    ((tree_of_loop, _),) = found.results
+    assert number in [part.value for part in tree_of_loop.walk() if isinstance(part, Number)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.loop_programs import ForLoop, LoopProgram, Total
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.expressions.c_text import printed
 from adjoint.expressions.trees import Operand
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.loop_programs import ForLoop, LoopProgram, Total
 
 # The OpenMP reduction of each accumulator, of real numbers and of int64; `most` and `fewest` keep
 # NaN and are declared in DECLARED.

@@ -13,19 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.c_kernels.element_loops import ElementLoop
 from adjoint.core import dtypes
 from adjoint.core.dtypes import NAMES, OF, DType
 from adjoint.core.records import record
-from adjoint.core.remembering import Bounded
-from adjoint.elements.large import loop_of
 from adjoint.expressions.rows import expression
 from adjoint.expressions.trees import Binary, Call, Choose, Expression, Number, Operand, Unary
+from adjoint.loops.element_loops import Element, ElementLoop, LoopsOfCalls
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, Formula, free_names
 
-_MOST_CALLS = 256  # kinds of calls that a formula remembers
-_MOST_LOOPS = 12  # loops of one formula: none is built for each number that a tree depends on
 _LARGEST = 600  # parts of a tree
 _INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64", "complex128")
 _ARITHMETIC: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -39,7 +35,7 @@ _ORDER: dict[type, str] = {
 Parts = dict[str, Callable[..., Any]]  # name -> function of the formula's parameters
 
 
-class Fused:
+class FormulaLoops(LoopsOfCalls):
     """A formula on arrays: a single loop if there is one, else `plain`."""
 
     def __init__(
@@ -49,18 +45,15 @@ class Fused:
         plain: Callable[..., Any],
         bind: Callable[[Formula], Callable[..., Any]],  # compiles a part of the formula
     ) -> None:
+        super().__init__()
         self.formula, self.parameters, self.plain, self.bind = formula, parameters, plain, bind
-        # by dtypes and arguments
-        self.known: Bounded[Any, tuple[ElementLoop, Parts] | None] = Bounded(_MOST_CALLS)
-        self.loops = 0  # that were made
 
     def __call__(self, *values: Any) -> Any:
         key = tuple([v.dtype.num if type(v) is np.ndarray else _key(v) for v in values])
         try:
             found = self.known[key]
         except KeyError:
-            found = self.known[key] = self._find(values) if self.loops < _MOST_LOOPS else None
-            self.loops += found is not None
+            found = self.known[key] = None if self.are_enough else self._find(values)
         except TypeError:  # an unhashable argument
             found = None
         if found is None:
@@ -69,13 +62,13 @@ class Fused:
         given = dict(zip(self.parameters, values, strict=True))
         for name, part in parts.items():
             given[name] = np.asarray(part(*values))
-        result = loop([given[name] for name in loop.operands])
+        result = loop([given[name] for name, _ in loop.element.operands])
         return self.plain(*values) if result is None else result
 
     def _find(self, values: Sequence[Any]) -> tuple[ElementLoop, Parts] | None:
         given = dict(zip(self.parameters, values, strict=True))
         tree = self.formula.tree.body
-        found = loop(tree, given)
+        found = self._loop(tree, given)
         if found is not None:
             return found, {}
         taken: dict[str, ast.expr] = {}
@@ -86,11 +79,15 @@ class Fused:
         for name, part in parts.items():
             value = part(*values)
             given[name] = np.asarray(value) if isinstance(value, np.generic) else value
-        found = loop(tree, given)
+        found = self._loop(tree, given)
         if found is None:
             return None
         # parts that are no operands are numbers in the loop's tree
-        return found, {name: part for name, part in parts.items() if name in found.operands}
+        return found, {name: part for name, part in parts.items() if name in found.element.names}
+
+    def _loop(self, tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
+        element = element_of(tree, given)
+        return None if element is None else self.loop(element)
 
 
 def _key(value: Any) -> Any:
@@ -124,8 +121,8 @@ def _has_tree(node: ast.expr, given: Mapping[str, Any]) -> bool:
         return False
 
 
-def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
-    """The loop of an expression in arrays of one dtype; None if a part has no tree."""
+def element_of(tree: ast.expr, given: Mapping[str, Any]) -> Element | None:
+    """The element of an expression in arrays of one dtype; None if a part has no tree."""
     kinds = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
     computed = {kinds[n] for n in free_names(ast.Expression(tree)) & kinds.keys()} - {"bool"}
     if len(computed) != 1 or not computed <= {*_INEXACT}:
@@ -138,8 +135,8 @@ def loop(tree: ast.expr, given: Mapping[str, Any]) -> ElementLoop | None:
     found = term.tree
     if term.kind != "number" or found is None or isinstance(found, Operand):
         return None  # a copy of an operand gains nothing
-    used = {n: d for n, d in kinds.items() if n in found.operands}
-    return loop_of(found, used, (), dtype) if dtype in used.values() else None
+    used = tuple([(n, d) for n, d in kinds.items() if n in found.operands])
+    return Element(used, (), ((found, dtype),)) if dtype in dict(used).values() else None
 
 
 class _NoTree(Exception):

@@ -14,10 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any
+from typing import Any, Protocol
 
-from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import Affine, Bounds
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record, structure
@@ -32,7 +30,8 @@ from adjoint.expressions.trees import (
     is_zero,
     number,
 )
-from adjoint.graph.ir import Node, Value
+from adjoint.loops.accumulators import ACCUMULATORS
+from adjoint.loops.affine import Affine, Bounds
 
 ROW, BLOCK, LANE = -1, -2, -3  # the row; the first row of a block; the row within a block
 ABOVE, LEFT = -4, -5  # the first row and column of a tile
@@ -69,6 +68,28 @@ class Guard:
         return False if surely(self.low - 1 - largest) or surely(least - self.high) else None
 
 
+class InMemory(Protocol):
+    """An array that the caller gives: a value of a graph, or a `Given`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> DType: ...
+
+
+@record
+class Given:
+    """An array among the arguments of a loop program that no graph has made."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...] = ()
+
+
 @record
 class Local:
     """An array of a loop program's own, for one row or for one block of rows."""
@@ -82,7 +103,7 @@ class Local:
 class Place:
     """An element of a value in memory."""
 
-    value: Value | Local
+    value: InMemory | Local
     address: Affine
     chosen: tuple[tuple[Expression, int], ...] = ()  # (an index, its stride)
 
@@ -130,7 +151,7 @@ class Check:
 class Total:
     """The accumulator of a reduction or of a prefix."""
 
-    node: Node
+    node: Any  # of the graph: the reduction
     kind: str  # "sum"
     name: str
     dtype: DType
@@ -232,10 +253,11 @@ class LoopProgram:
     partials: list[tuple[Total, int]] = field(default_factory=list)  # that last through all rows
     work: int = 0  # about as many additions
     divisible: bool = False  # whether threads can share its rows
-    transposed: frozenset[Value] = frozenset()  # values whose blocks of rows it finds transposed
+    transposed: frozenset[InMemory] = frozenset()  # values whose blocks of rows it finds transposed
     whole: bool = False  # whether it runs over all rows, ignoring FIRST and LAST
     known: Mapping[int, int] = field(default_factory=dict)  # symbolic sizes that are numbers in it
     comments: list[str] = field(default_factory=list)
+    overlaps: bool = False  # whether what it writes may lie where it reads, element on element
 
     def statements(self) -> list[Statement]:
         """All statements; each loop comes before its body."""
@@ -252,7 +274,7 @@ class LoopProgram:
         vectors = (s for s in self.statements() if isinstance(s, ForLoop) and s.vector)
         reads = ((v.variable, s.place) for v in vectors for s in v.body if isinstance(s, Load))
         return any(
-            variable >= 0 and isinstance(place.value, Value) and not place.chosen
+            variable >= 0 and not isinstance(place.value, Local) and not place.chosen
             and not place.address.coefficient(variable)
             for variable, place in reads
         )  # fmt: skip
@@ -263,14 +285,14 @@ class LoopProgram:
         return any(isinstance(s, ForLoop) and s.variable == LANE for s in self.statements())
 
     @cached_property
-    def pointers(self) -> dict[Value, int]:
+    def pointers(self) -> dict[Any, int]:
         """The values in memory that it accesses, in the order of their first use, with the first
         element of each. Loop programs for different rows of a value are alike up to these.
         """
-        found: dict[Value, list[int]] = {}
+        found: dict[InMemory, list[int]] = {}
         for statement in self.statements():
             place = statement.place if isinstance(statement, (Load, Store)) else None
-            if place is not None and isinstance(place.value, Value):
+            if place is not None and not isinstance(place.value, Local):
                 found.setdefault(place.value, []).append(place.address.offset)
         known = {v: all(type(n) is int and n >= 0 for n in found[v]) for v in found}
         return {v: min(found[v]) if known[v] else 0 for v in found}
@@ -527,7 +549,7 @@ def verify(program: LoopProgram) -> LoopProgram:
 
 
 class _Verifier:
-    def __init__(self, transposed: frozenset[Value]) -> None:
+    def __init__(self, transposed: frozenset[InMemory]) -> None:
         self.transposed = transposed  # values in transposed blocks, whose places are not checked
 
     def block(self, statements: Sequence[Statement], bounds: Any, names: set[Variable]) -> None:
@@ -556,7 +578,7 @@ class _Verifier:
         value = place.value
         if place.chosen or any(bounds[v] is None for v, _ in place.address.terms):
             return
-        if isinstance(value, Value) and value in self.transposed:
+        if not isinstance(value, Local) and value in self.transposed:
             return
         least, largest = place.address.range(bounds)
         count = value.count if isinstance(value, Local) else math.prod(value.shape)

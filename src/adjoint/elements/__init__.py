@@ -1,1 +1,0 @@
-"""Kernels for large arrays, made from expressions."""

@@ -1,0 +1,1 @@
+"""Loops over elements: loop programs, their C text, and kernels of one element for large arrays."""
