@@ -52,8 +52,9 @@ def power_transform(self: Any, exponent: Any, shifted: bool) -> Any:
     """(x^y - 1)/y = log(x) (eᶻ - 1)/z, z = y log x; of 1 + x where shifted."""
     x, y = self, exponent
     log = x.log1p() if shifted else x.log()
-    close = (ops.special_xlog1py(y, x) if shifted else ops.xlogy(y, x)).abs() < 3
-    near = log * ops._analytic_derivative((y * log).where(close, 0.0), "exprel", 0)
+    z = ops.special_xlog1py(y, x) if shifted else ops.xlogy(y, x)  # 0 where y and x are 0
+    close = z.abs() < 3
+    near = log * ops._analytic_derivative(z.where(close, 0.0), "exprel", 0)
     base, steep = x.where(~close, 1.0), y.where(~close, 1.0)
     power = one_more_to(base, steep) if shifted else base.pow(steep)
     return ops.where(close, near, (power - 1) / steep)

@@ -31,6 +31,7 @@ from adjoint.compiler.definitions import (
     Reduction,
     Reshape,
     Routine,
+    RoutineDefinition,
     ViewDefinition,
     define,
 )
@@ -398,12 +399,19 @@ class _Comparison:
 
 def _runs(definition: Any, node: Node, sizes: tuple[int, ...]) -> bool:
     """Whether native code of a node holds for these sizes. If one of them is 0, loops have no
-    iterations, but a routine may do something else.
+    iterations, and routines of ours none over results without elements, but others may do
+    something else.
     """
     if isinstance(definition, _LOOPS):
         return True
-    dims = (size for v in (*node.inputs(), *node.outputs) for size in v.shape)
-    return all(at(size, sizes) != 0 for size in dims if is_open(size))
+    is_ours = isinstance(definition, RoutineDefinition) and definition.ours is not None
+    if is_ours and not definition.ours.helpers and all(_is_empty(v, sizes) for v in node.outputs):
+        return not any(_is_empty(v, sizes) for v in node.inputs())
+    return not any(_is_empty(v, sizes) for v in (*node.inputs(), *node.outputs))
+
+
+def _is_empty(value: Value, sizes: tuple[int, ...]) -> bool:
+    return any(at(size, sizes) == 0 for size in value.shape if is_open(size))
 
 
 def _closed(index: Affine, sizes: tuple[int, ...]) -> Affine:
