@@ -33,7 +33,7 @@ from adjoint.core.symbolic_sizes import (
     symbols_of,
     with_known,
 )
-from adjoint.loops.loop_programs import FIRST, LANE, ForLoop, LoopProgram, ends_early
+from adjoint.loops.loop_programs import FIRST, LANE, ForLoop, LoopProgram, Select, ends_early
 from adjoint.toolchain import cache
 
 Most = Mapping[int, int]  # symbol -> the most its size may be
@@ -91,11 +91,11 @@ def versions(
             made = loop_program(plan, copy.copy(nest), f"{name}_{number}", most={number: most})
         if made.body != general.body:
             found.append(Version(made, (most - symbol(number, SHORT_EXAMPLE), *assumed)))
-    with assuming(long) as assumed:
-        cut = lambda: loop_program(plan, copy.copy(nest), f"{name}_cut", assumes=True)
-        made = cut() if sizes else general
-    if assumed and made.body != general.body:
-        found.append(Version(made, tuple(assumed)))
+    if sizes and _has_conditions(general):
+        with assuming(long) as assumed:
+            made = loop_program(plan, copy.copy(nest), f"{name}_cut", assumes=True)
+        if assumed and made.body != general.body:
+            found.append(Version(made, tuple(assumed)))
     numbers = {}
     if known := _known(nest, general, plan.target):
         numbers[f"{name}_usual"] = known
@@ -159,6 +159,11 @@ def _known(nest: Nest, general: LoopProgram, target: Target) -> dict[int, int]:
         ends += [general.rows for s in loops if s.variable == LANE]
     lengths = [n for n in ends if is_open(n) and symbols_of(n) <= short.keys()]
     return short if any(with_known(n, short) <= most for n in lengths) else {}
+
+
+def _has_conditions(program: LoopProgram) -> bool:
+    """Whether iterations ask where they are."""
+    return any(isinstance(s, Select) or getattr(s, "guards", ()) for s in program.statements())
 
 
 def _exactly(known: Most) -> Iterator[int]:
