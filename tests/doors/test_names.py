@@ -178,12 +178,10 @@ def test_switches_of_backends_can_be_set() -> None:
 THREADS = """
 import ctypes, adjoint as ad
 import numpy as np
+from adjoint.core.threads import TEAM
 from adjoint.kernels import pieces
 from adjoint.toolchain import build
-source = (
-    "extern int omp_get_max_threads(void);"
-    "void most(void **p) { **(int **)p = omp_get_max_threads(); }"
-)
+source = TEAM + "\\nvoid most(void **p) { **(int **)p = TEAM; }"
 most = build.load(source, "most")
 def count():
     found = ctypes.c_int()

@@ -82,9 +82,20 @@ COMMON = {
     "ad_expit_back": ("ad_near_expit_back", "ad_is_flat"),
     "ad_erfinv": ("ad_near_erfinv", "ad_is_end"),
 }
-INLINED = definitions.names() | OF_C.keys()
-# functions that are fast only in vectors
-VECTORIZED = frozenset((*VECTORS, *(f"{name}f" for name in VECTORS), *INLINED))
+
+
+@cache
+def inlined() -> frozenset[str]:
+    """The functions that are inlined into loops."""
+    return definitions.names() | OF_C.keys()
+
+
+@cache
+def vectorized() -> frozenset[str]:
+    """The functions that are fast only in vectors."""
+    return frozenset((*VECTORS, *(f"{name}f" for name in VECTORS), *inlined()))
+
+
 # gcc does not vectorise a loop with choices that calls sin() or cos(), which must not be builtins
 # then; next to these, exponentials are the library's, too
 _SINES = frozenset(("sin", "cos", "sinf", "cosf"))
@@ -178,9 +189,9 @@ def _of_library(used: set[str]) -> Iterator[str]:
 def _texts(ours: dict[str, str], used: set[str]) -> list[str]:
     """The texts of our functions, and declarations that not every header has."""
     lines = [f"extern {head};" for name, head in _POINTING.items() if name in used]
-    lines += [special_functions.head(text) for name, text in ours.items() if name not in INLINED]
+    lines += [special_functions.head(text) for name, text in ours.items() if name not in inlined()]
     for name, text in ours.items():
-        lines += [_INLINE + text] if name in INLINED else special_functions.definition(text)
+        lines += [_INLINE + text] if name in inlined() else special_functions.definition(text)
     return lines
 
 

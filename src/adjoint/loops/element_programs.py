@@ -78,7 +78,7 @@ def has_rare(element: Element) -> bool:
     tree, _ = element.results[0]
     if element.over or not isinstance(tree, Call) or tree.name not in functions.COMMON:
         return False
-    return replace(tree, name=functions.COMMON[tree.name][0]).called in functions.INLINED
+    return replace(tree, name=functions.COMMON[tree.name][0]).called in functions.inlined()
 
 
 def _finding(element: Element, condition: Expression, constant: Sequence[str]) -> LoopProgram:

@@ -12,7 +12,7 @@ from adjoint.core.c_types import C_TYPES
 from adjoint.core.dtypes import DType
 from adjoint.core.symbolic_sizes import is_open
 from adjoint.expressions import c_text
-from adjoint.expressions.functions import VECTORIZED
+from adjoint.expressions.functions import vectorized
 from adjoint.expressions.trees import Binary, Choose, Expression, Variable
 from adjoint.loops.affine import Affine, variable
 from adjoint.loops.joining import clause, taken
@@ -299,7 +299,7 @@ def _is_permuted_by_gcc(stride: int) -> bool:
 
 def _may_run_along_columns(loop: ForLoop) -> bool:
     """Whether a loop along rows only moves numbers, so that gcc may vectorise along columns."""
-    if any(isinstance(s, (ForLoop, Take)) or calls_any(s, VECTORIZED) for s in loop.body):
+    if any(isinstance(s, (ForLoop, Take)) or calls_any(s, vectorized()) for s in loop.body):
         return False
     places = [s.place for s in loop.body if isinstance(s, (Load, Store))]
     return not any(isinstance(p.value, Local) and len(p.address.terms) > 1 for p in places)
@@ -316,7 +316,7 @@ def _has_lanes(loop: ForLoop) -> bool:
     at once, and gcc arranges that itself. Nor are loops without function calls that run once or
     gather: there the remainder is quickly done element by element.
     """
-    if not any(calls_any(s, VECTORIZED) for s in loop.body):
+    if not any(calls_any(s, vectorized()) for s in loop.body):
         places = [s.place.address for s in loop.body if isinstance(s, (Load, Store))]
         steps = (abs(int(p.coefficient(loop.variable))) for p in places)
         if FIRST in loop.low or (not loop.totals and any(step > 1 for step in steps)):
@@ -352,7 +352,7 @@ def _taken_once(loop: ForLoop, cells: dict[str, Cell], wide: int) -> tuple[list[
     taken in, for one element after the other.
     """
     is_new = Binary(">=", position(0), Variable("at", dtypes.int64))
-    calls = any(calls_any(s, VECTORIZED) for s in loop.body)
+    calls = any(calls_any(s, vectorized()) for s in loop.body)
     rooms: list[Statement] = []
     first: list[Statement] = []
     second: list[Statement] = []

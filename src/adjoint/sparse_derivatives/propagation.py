@@ -297,9 +297,13 @@ class Propagation(Generic[T]):
             for result in node.outputs
         ]
 
+    def _value(self, value: Value) -> Any:
+        """A known value; a tangent without elements is known, too."""
+        return self.known[value] if _size(value) or value in self.known else _zeros(value)
+
     def _run(self, node: Node, given: dict[Value, Any]) -> list[Any]:
         """The results of an operator, with some operands replaced."""
-        args = substitute(node.args, lambda v: given[v] if v in given else self.known[v])
+        args = substitute(node.args, lambda v: given[v] if v in given else self._value(v))
         args = [list(a) if type(a) is tuple and any(isinstance(t, Tensor) for t in a) else a
                 for a in args]  # fmt: skip
         results = node.op.call(args)

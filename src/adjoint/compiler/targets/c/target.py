@@ -30,7 +30,7 @@ from adjoint.compiler.target import (
 )
 from adjoint.compiler.targets.c import writing
 from adjoint.core.c_types import C_TYPES
-from adjoint.expressions.functions import VECTORIZED, rounds_alike
+from adjoint.expressions.functions import rounds_alike, vectorized
 
 VECTORS = Vectors(
     whole=8,  # by size: doubles in 64 bytes, a vector of AVX-512 or two of AVX2
@@ -131,7 +131,7 @@ CPU = Target(
     products=PRODUCTS,
     costs=COSTS,
     limits=LIMITS,
-    vectorized=VECTORIZED,
+    vectorized=vectorized(),
     rounds_alike=rounds_alike,
     passes=(
         make_bands, choose_rows, keep_rows, share_rows, build_loops, tile, cut_loops, pad_short,
