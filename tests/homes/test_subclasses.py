@@ -391,6 +391,13 @@ def classes(result: Any) -> set[type]:
     return {type(result)} if isinstance(result, ad.Tensor) else set()
 
 
+def test_a_device_in_force_is_no_device_of_a_class() -> None:
+    with ad.device("cpu"):
+        moved = kept(ad.ones(2)).to("cpu", ad.float64)
+        assert (type(moved), moved.dtype) == (Kept, ad.float64)
+        assert type(ad.ops.to.device(kept(ad.ones(2)), "cpu", ad.float64)) is Kept
+
+
 def test_every_operator_keeps_the_class() -> None:
     """At zeros, too, where a result that is differentiated has others near it."""
     lost, count = {}, 0
