@@ -262,13 +262,16 @@ int logarithms_REAL(const long *sizes, const void *const *given, void *const *ma
   return 0;
 }
 
-/* Integer division; fails for a divisor 0. sizes: elements, whether to round down. */
+/* Integer division; fails for a divisor 0. sizes: elements, whether the quotient is rounded down, whether the rest is
+   wanted instead. */
 int divide_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long down = sizes[1], rest = sizes[2];
   for (long i = 0; i < sizes[0]; i++) {
     const long a = (long)((const REAL *)given[0])[i], b = (long)((const REAL *)given[1])[i];
     if (b == 0) return 1;
     const long q = b == -1 ? (long)(0 - (unsigned long)a) : a / b, r = b == -1 ? 0 : a % b;
-    ((REAL *)made[0])[i] = (REAL)(q - (sizes[1] && r != 0 && (r < 0) != (b < 0)));
+    const long above = down & (r != 0) & ((r < 0) != (b < 0)); /* a branch would be guessed wrong */
+    ((REAL *)made[0])[i] = (REAL)(rest ? r + (b & -above) : q - above);
   }
   return 0;
 }

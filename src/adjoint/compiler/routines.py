@@ -277,12 +277,17 @@ def _logarithms(node: Node) -> Routine | None:
 
 
 def _divide(node: Node) -> Routine | None:
+    mode = argument(node, "rounding_mode")
+    return None if mode is None else _division(node, down=mode == "floor", rest=False)
+
+
+def _division(node: Node, *, down: bool, rest: bool) -> Routine | None:
+    """The quotient of whole numbers, rounded down or to zero, or the rest that it leaves."""
     a, b = node.args[:2]
     same = a.shape == b.shape and a.dtype is b.dtype is node.output.dtype
-    down = {"floor": 1, "trunc": 0}.get(argument(node, "rounding_mode"))
-    if not same or down is None or a.dtype.is_floating_point or a.dtype.name == "bool":
+    if not same or a.dtype.is_floating_point or a.dtype.name == "bool":
         return None
-    return _ordering("divide", node, math.prod(a.shape), down)
+    return _ordering("divide", node, math.prod(a.shape), int(down), int(rest))
 
 
 def _frexp(node: Node) -> Routine | None:
@@ -565,6 +570,8 @@ _FINDERS: dict[str, Finder] = {
     "recurrence": _recurrence,
     "logarithms": _logarithms,
     "divide": _divide,
+    "remainder": lambda node: _division(node, down=True, rest=True),
+    "fmod": lambda node: _division(node, down=False, rest=True),
     "frexp": _frexp,
     "segments": _segments,
     "gather": _gather,

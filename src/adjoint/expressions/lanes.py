@@ -14,7 +14,7 @@ from dataclasses import replace
 from adjoint.expressions.c_text import function_text
 from adjoint.expressions.trees import ElementFunction
 
-# the letter of an instruction set in names of the vector ABI, its bytes, and whether gcc compiles for it
+# an instruction set's letter in names of the vector ABI, its bytes, whether gcc compiles for it
 _SETS = (
     ("b", 16, "defined(__SSE2__)"),
     ("c", 32, "defined(__AVX__) && !defined(__AVX2__)"),

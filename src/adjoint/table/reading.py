@@ -103,6 +103,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "recurrence",
         "logarithms",
         "divide",
+        "remainder",
+        "fmod",
         "frexp",
         "segments",
         "gather",
