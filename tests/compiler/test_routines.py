@@ -3,6 +3,7 @@ running extrema, places that indices choose, factors of matrices."""
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import subprocess
@@ -79,6 +80,23 @@ def test_whole_numbers_divided_by_zero_are_told_in_eager_words() -> None:
     assert_same(compiled(*given), given[0].div(given[1], rounding_mode="floor"))
     with pytest.raises(ValueError, match="division by zero"):
         compiled(ad.tensor([1, 2, 3, 4]), ad.tensor([1, 0, 1, 1]))
+
+
+@pytest.mark.parametrize("high", [100, 2**40, 2**63 - 1])
+@pytest.mark.parametrize("count", [1, 31, 33, 700, 6000])
+def test_members_of_whole_numbers_are_those_of_numpy(count: int, high: int) -> None:
+    generator = np.random.default_rng(count)
+    numbers = generator.integers(-high - 1, high, count)
+    elements = np.concatenate([numbers[:500], generator.integers(-high - 1, high, 3000)])
+    for invert in (False, True):
+        function = functools.partial(ad.isin, invert=invert)
+        compiled = ad.compile(function)
+        given = ad.tensor(elements), ad.tensor(numbers)
+        want = np.isin(elements, numbers, invert=invert)
+        np.testing.assert_array_equal(compiled(*given).numpy(), want)
+        np.testing.assert_array_equal(function(*given).numpy(), want)
+        narrow = [t.to(ad.int8) for t in given]
+        assert_same(compiled(*narrow), function(*narrow))
 
 
 @pytest.mark.parametrize("dtype", [ad.int8, ad.uint8, ad.int16, ad.int32, ad.int64], ids=str)

@@ -276,6 +276,51 @@ int divide_REAL(const long *sizes, const void *const *given, void *const *made) 
   return 0;
 }
 
+/* Whether each element is among some whole numbers, by a table: of all numbers between these if that is short, else of
+   these, at places by their bits. Where the table has nothing it has the first of them. sizes: elements, numbers,
+   whether the answer is turned round. */
+int member_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[0], count = sizes[1];
+  const REAL *x = given[0], *numbers = given[1];
+  unsigned char *found = made[0], otherwise = sizes[2] != 0;
+  if (count == 0) return memset(found, otherwise, (size_t)n), 0;
+  const REAL first = numbers[0];
+  REAL low = first, high = first;
+  for (long k = 1; k < count; k++) low = numbers[k] < low ? numbers[k] : low, high = numbers[k] > high ? numbers[k] : high;
+  const unsigned long range = (unsigned long)high - (unsigned long)low;
+  if (range / 8 <= (unsigned long)(n + count)) {
+    unsigned char *table = calloc(range + 1, 1);
+    if (!table) return 1;
+    for (long k = 0; k < count; k++) table[(unsigned long)numbers[k] - (unsigned long)low] = 1;
+    for (long i = 0; i < n; i++) {
+      const unsigned long at = (unsigned long)x[i] - (unsigned long)low;
+      found[i] = (unsigned char)((at <= range ? table[at] : 0) ^ otherwise);
+    }
+    free(table);
+    return 0;
+  }
+  int bits = 1;
+  while (1L << bits < (count < WORTH / 8 ? 8 : 2) * count) bits++; /* short chains while the table is in the cache */
+  const long places = 1L << bits;
+  REAL *table = malloc((size_t)places * sizeof *table);
+  if (!table) return 1;
+  for (long k = 0; k < places; k++) table[k] = first;
+#define PLACE(value) (long)((unsigned long)(value) * 0x9E3779B97F4A7C15ul >> (64 - bits))
+  for (long k = 1; k < count; k++) {
+    long at = PLACE(numbers[k]);
+    while (table[at] != first && table[at] != numbers[k]) at = (at + 1) & (places - 1);
+    table[at] = numbers[k];
+  }
+  for (long i = 0; i < n; i++) {
+    long at = PLACE(x[i]);
+    while (table[at] != first && table[at] != x[i]) at = (at + 1) & (places - 1);
+    found[i] = (unsigned char)((table[at] == x[i]) ^ otherwise);
+  }
+#undef PLACE
+  free(table);
+  return 0;
+}
+
 /* x = mantissa 2^exponent, by the bits of x: subnormal numbers are made larger before. sizes: elements. */
 int frexp_REAL(const long *sizes, const void *const *given, void *const *made) {
   const int digits = sizeof(REAL) == 4 ? 23 : 52, most = sizeof(REAL) == 4 ? 255 : 2047, bias = most / 2 - 1;

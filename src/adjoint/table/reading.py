@@ -102,6 +102,7 @@ WORDS: dict[str, tuple[str, ...]] = {
         "minima_so_far",
         "recurrence",
         "logarithms",
+        "member",
         "divide",
         "remainder",
         "fmod",
