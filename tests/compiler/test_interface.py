@@ -747,7 +747,7 @@ def test_an_index_out_of_range_raises_as_eager_does() -> None:
 UNEVEN: dict[str, tuple[Callable[..., Any], str]] = {
     "a logarithm of the size": (
         lambda x: x * math.log(x.shape[0]),
-        r"a number is 7.* for \d+, .* for \d+, .*, which is no polynomial",
+        r"a number is \d\..* for \d+, .* for \d+, .*, which is no polynomial",
     ),
     "a table": (
         lambda x: x * ad.tensor([math.sin(k) for k in range(x.shape[0])], dtype=x.dtype),

@@ -95,11 +95,13 @@ def sweep(layout: ProgramLayout) -> ProgramLayout:
 
 def add_versions(layout: ProgramLayout) -> ProgramLayout:
     """Make the other loop programs of each nest, for some sizes only."""
-    for each in layout.all():
+    layouts = [*layout.all()]
+    is_short = sum(len(each.programs) for each in layouts) <= layout.plan.target.limits.numbered
+    for each in layouts:
         for number, program in each.programs.items():
             step = each.steps[number]
             assert isinstance(step, Nest)
-            found = shaping.versions(each.plan, step, program)
+            found = shaping.versions(each.plan, step, program, is_short=is_short)
             each.programs[number], each.versions[number] = found
     return layout
 

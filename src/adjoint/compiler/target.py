@@ -31,6 +31,8 @@ class Vectors:
     beside_calls: int  # statements besides the calls from which they are split off
     poor: int  # statements that take less time than the loop around them
     together: int  # rows of symbolic length that are taken into accumulators at once
+    numbered: int  # elements of a light row up to which each length has a version of its own
+    numbered_totals: int  # the same for rows that are added to accumulators
 
 
 @record
@@ -111,6 +113,7 @@ class Limits:
     deep: int  # nesting of expressions up to which a value that is read once is not kept
     parts: int  # into which the axes of a loop are cut
     pieces: int  # of a cat that a loop tells apart by branches; more are copied
+    numbered: int  # loop programs up to which short rows have versions of their own
     steps: int  # of a program from which it is long, so that nests of small values are kept short
     small_nest: int  # statements of such a nest
     lines: int  # of a function that runs steps

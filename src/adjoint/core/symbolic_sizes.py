@@ -142,16 +142,22 @@ class SymbolicSize(int):
     """
 
     terms: Terms
+    asked: tuple[Sequence[int] | None, int]  # (sizes, its value for them): the last it was asked
 
     def __new__(cls, example: int, terms: Terms) -> SymbolicSize:
         made = super().__new__(cls, example)
         made.terms = terms
+        made.asked = None, example
         return made
 
     def __int__(self) -> int:
         """The value for the example of `assuming`, else for the one that made the size."""
         sizes = _example.get()
-        return super().__int__() if sizes is None else int(self.at(sizes))
+        if sizes is None:
+            return super().__int__()
+        if self.asked[0] is not sizes:
+            self.asked = sizes, int(self.at(sizes))
+        return self.asked[1]
 
     # -- arithmetic -------------------------------------------------------------------------------
 
@@ -177,9 +183,13 @@ class SymbolicSize(int):
     def __mul__(self, other: Any) -> Any:
         if not isinstance(other, int):
             return NotImplemented
+        if not isinstance(other, SymbolicSize):
+            example = int(self) * other
+            scaled = {powers: a * other for powers, a in self.terms.items()}
+            return SymbolicSize(example, scaled) if other else 0
         found: dict[Monomial, Any] = {}
         for first, a in self.terms.items():
-            for second, b in _terms(other).items():
+            for second, b in other.terms.items():
                 powers = _sorted(first + second)
                 found[powers] = found.get(powers, 0) + a * b
         return made(int(self) * int(other), found)

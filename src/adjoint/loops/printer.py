@@ -157,8 +157,7 @@ class _Printer:
             ]
         cells = {t.name: Cell(f"{t.name}l", variable(LANE)) for t in loop.totals}
         vector = ["#pragma omp simd", f"for (long b = 0; b < {wide}; b++) {{"]
-        body = _indented(self.block(_taken(loop, cells, twice=False)))
-        last = _indented(self.block(_taken(loop, cells, twice=True)))
+        body = _indented(self.block(_taken(loop, cells)))
         lines += [
             f"for (; at + {wide} <= high; at += {wide}) {{",
             *_indented([*vector, f"  const long {name} = at + b;", *body, "}"]),
@@ -166,9 +165,13 @@ class _Printer:
         ]
         if may_repeat(loop):
             begin = f"  const long {name} = high - {wide} + b;"
+            rooms, *parts = _taken_once(loop, cells, wide)
+            last = self.block(rooms)
+            for part in filter(None, parts):
+                last += [*vector, begin, *_indented(self.block(part)), "}"]
             lines += [
                 f"if (at < high && high - low >= {wide}) {{",
-                *_indented([*vector, begin, *last, "}", "at = high;"]),
+                *_indented([*last, "at = high;"]),
                 "}",
             ]
         for total in loop.totals:
@@ -333,23 +336,43 @@ def _lanes(loop: ForLoop) -> int:
     return _WIDEST // 2 if wide and FIRST not in loop.low else _WIDEST
 
 
-def _taken(loop: ForLoop, cells: dict[str, Cell], *, twice: bool) -> list[Statement]:
-    """The statements of a loop with other accumulators. Where elements before the C variable `at`
-    come `twice`, the accumulators take them in once.
+def _taken(loop: ForLoop, cells: dict[str, Cell]) -> list[Statement]:
+    """The statements of a loop with other accumulators."""
+    return [
+        replace(s, cell=cells[s.cell.name]) if isinstance(s, Take) and s.cell.name in cells else s
+        for s in loop.body
+    ]
+
+
+def _taken_once(loop: ForLoop, cells: dict[str, Cell], wide: int) -> tuple[list[Statement], ...]:
+    """The same where elements before the C variable `at` come a second time: accumulators take
+    them in once. (arrays, statements, statements of a second loop along the vector).
+
+    Results of functions go through an array: gcc would call a function only where its result is
+    taken in, for one element after the other.
     """
     is_new = Binary(">=", position(0), Variable("at", dtypes.int64))
-    found: list[Statement] = []
-    for statement in loop.body:
-        if isinstance(statement, Take) and statement.cell.name in cells:
-            total = next(t for t in loop.totals if t.name == statement.cell.name)
-            if twice:
-                made = Variable(f"y{len(found)}", total.dtype)
-                chosen = Choose(is_new, statement.tree, total.start)
-                found.append(Let(made, chosen, (variable(loop.variable),)))
-                statement = replace(statement, tree=made)
-            statement = replace(statement, cell=cells[statement.cell.name])
-        found.append(statement)
-    return found
+    calls = any(calls_any(s, VECTORIZED) for s in loop.body)
+    rooms: list[Statement] = []
+    first: list[Statement] = []
+    second: list[Statement] = []
+    for number, statement in enumerate(loop.body):
+        if not (isinstance(statement, Take) and statement.cell.name in cells):
+            first.append(statement)
+            continue
+        total = next(t for t in loop.totals if t.name == statement.cell.name)
+        tree = statement.tree
+        if calls:
+            place = Place(Local(f"y{number}l", total.dtype, wide), variable(LANE))
+            rooms.append(Room(total.dtype, f"y{number}l", wide))
+            first.append(Store(place, tree, source=statement.source))
+            tree = Variable(f"z{number}", total.dtype)
+            second.append(Load(tree, place))
+        made = Variable(f"y{number}", total.dtype)
+        chosen = Let(made, Choose(is_new, tree, total.start), (variable(loop.variable),))
+        taking = replace(statement, cell=cells[total.name], tree=made)
+        (second if calls else first).extend([chosen, taking])
+    return rooms, first, second
 
 
 def _declared(made: Variable, text: str) -> str:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from adjoint.compiler.nests import Nest
@@ -33,7 +33,7 @@ from adjoint.core.symbolic_sizes import (
     symbols_of,
     with_known,
 )
-from adjoint.loops.loop_programs import FIRST, LANE, ForLoop, LoopProgram, ends_early
+from adjoint.loops.loop_programs import FIRST, LANE, ForLoop, LoopProgram, Select, ends_early
 from adjoint.toolchain import cache
 
 Most = Mapping[int, int]  # symbol -> the most its size may be
@@ -68,9 +68,12 @@ class Version:
     where: tuple[int, ...]
 
 
-def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram, list[Version]]:
+def versions(
+    plan: Plan, nest: Nest, general: LoopProgram, *, is_short: bool
+) -> tuple[LoopProgram, list[Version]]:
     """The loop program of a nest for long symbolic sizes, and its other versions: one short size
-    next to others, sizes in the example's order, and the usual short sizes as numbers.
+    next to others, sizes in the example's order, the usual short sizes as numbers, and, if the
+    text of the program is short, short rows with their length as a number.
     """
     sizes, name, vectors = [*example()], general.name, plan.target.vectors
     varying = sorted(_varying(nest)) if sizes else []
@@ -88,18 +91,54 @@ def versions(plan: Plan, nest: Nest, general: LoopProgram) -> tuple[LoopProgram,
             made = loop_program(plan, copy.copy(nest), f"{name}_{number}", most={number: most})
         if made.body != general.body:
             found.append(Version(made, (most - symbol(number, SHORT_EXAMPLE), *assumed)))
-    with assuming(long) as assumed:
-        cut = lambda: loop_program(plan, copy.copy(nest), f"{name}_cut", assumes=True)
-        made = cut() if sizes else general
-    if assumed and made.body != general.body:
-        found.append(Version(made, tuple(assumed)))
-    known = _known(nest, general, plan.target)
-    if known:
-        usual = [known.get(number, size) for number, size in enumerate(long)]
-        with assuming(usual) as assumed:
-            made = loop_program(plan, copy.copy(nest), f"{name}_usual", known=known)
-        found.insert(0, Version(made, (*_exactly(known), *assumed)))
-    return general, found
+    if sizes and _has_conditions(general):
+        with assuming(long) as assumed:
+            made = loop_program(plan, copy.copy(nest), f"{name}_cut", assumes=True)
+        if assumed and made.body != general.body:
+            found.append(Version(made, tuple(assumed)))
+    numbers = {}
+    if known := _known(nest, general, plan.target):
+        numbers[f"{name}_usual"] = known
+    for number, most in _row_sizes(nest, general, plan.target).items() if is_short else ():
+        sized = {f"{name}_{number}_is_{size}": {number: size} for size in range(2, most + 1)}
+        numbers |= sized
+    exact = [_with_numbers(plan, nest, each, known, long) for each, known in numbers.items()]
+    return general, [*exact, *found]
+
+
+def _with_numbers(plan: Plan, nest: Nest, name: str, known: Most, long: Sequence[int]) -> Version:
+    """The version in which some symbolic sizes are numbers."""
+    sizes = [known.get(number, size) for number, size in enumerate(long)]
+    with assuming(sizes) as assumed:
+        made = loop_program(plan, copy.copy(nest), name, known=known)
+    return Version(made, (*_exactly(known), *assumed))
+
+
+def _row_sizes(nest: Nest, general: LoopProgram, target: Target) -> dict[int, int]:
+    """The symbolic sizes that are the length of light rows: symbol -> the largest number for it.
+
+    A row is a loop along vectors, or what one row adds to the accumulators of a block. With a
+    number, these stay in registers.
+    """
+    if not _is_light(nest, target):
+        return {}
+    loops = [s for s in general.statements() if isinstance(s, ForLoop)]
+    rows = [n for s in loops if s.vector and FIRST not in s.low for n in s.high]
+    found = {n: target.vectors.numbered for size in rows if (n := _only_symbol(size)) is not None}
+    blocks = any(s.variable == LANE for s in loops) and len(nest.members) == 1
+    block = _only_symbol(general.rows) if blocks else None
+    return found if block is None else {**found, block: target.vectors.numbered_totals}
+
+
+def _only_symbol(size: int) -> int | None:
+    """The symbol if a size is nothing but a symbolic size."""
+    symbols = symbols_of(size) if is_open(size) else ()
+    return next((n for n in symbols if size == symbol(n, int(size))), None)
+
+
+def _is_light(nest: Nest, target: Target) -> bool:
+    """Whether the statements of a nest take less time than the loop around them."""
+    return sum(member.statements for member in nest.members) <= target.vectors.poor
 
 
 def _known(nest: Nest, general: LoopProgram, target: Target) -> dict[int, int]:
@@ -110,9 +149,8 @@ def _known(nest: Nest, general: LoopProgram, target: Target) -> dict[int, int]:
     unrolled. Expensive elements without a reduction gain only if there are very few.
     """
     totals = any(member.loop.combining for member in nest.members)
-    light = sum(member.statements for member in nest.members) <= target.vectors.poor
     largest = target.costs.known
-    most = largest if totals or light else target.vectors.short - 1
+    most = largest if totals or _is_light(nest, target) else target.vectors.short - 1
     short = {number: size for number, size in enumerate(first()) if size <= largest}
     loops = [s for s in general.statements() if isinstance(s, ForLoop)]
     inner = [s for s in loops if FIRST not in s.low and (totals or s.vector)]
@@ -121,6 +159,11 @@ def _known(nest: Nest, general: LoopProgram, target: Target) -> dict[int, int]:
         ends += [general.rows for s in loops if s.variable == LANE]
     lengths = [n for n in ends if is_open(n) and symbols_of(n) <= short.keys()]
     return short if any(with_known(n, short) <= most for n in lengths) else {}
+
+
+def _has_conditions(program: LoopProgram) -> bool:
+    """Whether iterations ask where they are."""
+    return any(isinstance(s, Select) or getattr(s, "guards", ()) for s in program.statements())
 
 
 def _exactly(known: Most) -> Iterator[int]:
@@ -163,7 +206,18 @@ def count_work(draft: Draft) -> None:
     made.work = sum(math.prod(m.loop.space) * m.body.work() for m in draft.nest.members)
     sequential = any(m.sequential for m in draft.nest.members)
     few = is_open(made.partial) or made.partial <= draft.target.threads.partial
-    made.divisible = int(made.rows) > 1 and few and not sequential and not made.whole
+    together = sequential or _is_one_block(draft)
+    made.divisible = int(made.rows) > 1 and few and not together and not made.whole
+
+
+def _is_one_block(draft: Draft) -> bool:
+    """Whether the rows are a number, and light accumulators of one block: they stay in registers
+    if one thread takes all of them.
+    """
+    made = draft.program
+    if not made.known or is_open(made.rows) or not draft.lanes:
+        return False
+    return made.rows <= (draft.block or 0) and _is_light(draft.nest, draft.target)
 
 
 __all__ = [

@@ -81,12 +81,14 @@ class Everywhere:
     """The code of a function for all sizes of one pattern of ties, remainders and order."""
 
     def __init__(
-        self, code: Code, found: Opened, choices: Choices, assumed: Any, resized: _Resized
-    ) -> None:
+        self, code: Code, found: Opened, choices: Choices, assumed: Any, resized: _Resized,
+        *, serves: bool,
+    ) -> None:  # fmt: skip
         self.code, self.found, self.choices = code, found, choices
         self.ties, self.periods, self.rests = resized.ties, resized.periods, resized.rests
         self.order = resized.order
         self.assumed = list(assumed)  # polynomials that must be ≥ 0 for the code to be right
+        self.serves = serves  # the graph from which it was learned
 
     def is_for(self, resized: _Resized) -> bool:
         """Whether the code is for the pattern of these arguments."""
@@ -208,7 +210,7 @@ class DynamicSizes:
                 reason = reason or f"{said}{error}"
                 continue
             known.append(found)
-            if found.is_of(graph, resized.sizes):
+            if found.serves:
                 return found.program(resized.sizes)
         if not known:
             self.closed.add(pattern)
@@ -525,7 +527,6 @@ class _Learning:
         Choices that only concern speed (whether a product is a loop, along which axis vectors run)
         are made for the example.
         """
-        started = time.perf_counter()
         resized = (given or self.resized).with_periods(periods)
         example = resized.example()
         choices = Choices(CPU)
@@ -533,37 +534,66 @@ class _Learning:
         if first is None:
             first = self.traced(*resized.at(example))
         times = resized.largest(example) / max(resized.largest(resized.own), 1)
-        usual = len(_lowered(first, choices, times))
-        needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
-        graphs = self._graphs(resized, choices, usual)
-        typical = resized.typical()
-        with assuming(typical) as assumed, called_with(resized.symbols(resized.own)):
-            try:
-                alike = graphs(needed)
-                found = opened(WholeFits([*alike]), [*alike.values()], typical, CPU)
-            except NotWhole:
-                alike = graphs(needed + _MORE)
-                found = opened(QuotientFits([*alike]), [*alike.values()], typical, CPU)
-            self.report(f"compare {len(alike)} sizes", time.perf_counter() - started)
-            if self.known:
-                own = _lowered(self.graph, choices.again())
-                if not found.holds(own, resized.symbols(resized.own)):
-                    raise NotOpen("the program is another for other sizes")
+        lowered = _lowered(first, choices, times)
+        graphs = self._graphs(resized, choices, example, lowered)
+        own, symbols = _lowered(self.graph, choices.again()), resized.symbols(resized.own)
+        serves = lambda found: 0 not in symbols and found.holds(own, symbols)
+        found, assumed, served = self._merged(resized, graphs, serves)
+        if self.known and not served:
+            raise NotOpen("the program is another for other sizes")
+        with assuming(resized.typical()) as others, called_with(symbols):
             code = Code(self.graph, self.report, found, resized.count)
-        return Everywhere(code, found, choices, assumed, resized)
+        return Everywhere(code, found, choices, {**assumed, **others}, resized, serves=served)
+
+    def _merged(
+        self,
+        resized: _Resized,
+        graphs: Callable[[int], dict[tuple[int, ...], Graph]],
+        serves: Callable[[Opened], bool],
+    ) -> tuple[Opened, dict[Any, None], bool]:
+        """(the graph for all sizes, the sizes it assumes to be ≥ 0, whether it is for the given
+        sizes).
+
+        Few graphs do if they are alike and the graph for the given sizes is one of them; if not,
+        more are compared, and more again if numbers are quotients of sizes.
+        """
+        started = time.perf_counter()
+        few = 2 * resized.count + 1
+        needed = few + 2 + (_FEW if resized.count > 1 else 0)
+        ways = [(WholeFits, few), (WholeFits, needed), (QuotientFits, needed + _MORE)]
+        typical = resized.typical()
+        while True:
+            fits, count = ways.pop(0)
+            alike = graphs(count)
+            try:
+                with assuming(typical) as assumed:
+                    found = opened(fits([*alike]), [*alike.values()], typical, CPU)
+            except NotWhole:
+                if not ways:
+                    raise
+                ways = ways[-1:]
+            except NotOpen:
+                if count > few:
+                    raise
+            else:
+                served = serves(found)
+                if count > few or served:
+                    self.report(f"compare {len(alike)} sizes", time.perf_counter() - started)
+                    return found, assumed, served
 
     def _graphs(
-        self, resized: _Resized, choices: Choices, usual: int
+        self, resized: _Resized, choices: Choices, example: tuple[int, ...], lowered: Graph
     ) -> Callable[[int], dict[tuple[int, ...], Graph]]:
-        """A function that returns `needed` graphs of the usual length, or of the most common
+        """A function that returns `needed` graphs of the example's length, or of the most common
         length, by their symbols.
 
         Some sizes have special graphs: multiples of a number, or sizes with equal quotients.
         """
         smaller = _SCALES[_SCALES.index(self.scale) :]  # periods widen the range
         points = resized.points(next(filter(resized.is_light, smaller), _SCALES[-1]))
-        graphs: dict[tuple[int, ...], Graph] = {}
-        lengths: Counter[int] = Counter()
+        usual = len(lowered)
+        graphs = {resized.symbols(example): lowered} if resized.is_point(example) else {}
+        lengths = Counter(map(len, graphs.values()))
 
         def alike(needed: int) -> dict[tuple[int, ...], Graph]:
             length = usual
@@ -690,7 +720,7 @@ class _Resized:
         long as the range has enough of them.
         """
         draw = np.random.default_rng(0)
-        taken, tries = self.closed(), 0
+        taken, tries = self.closed() | {*self.others()}, 0
         while True:
             drawn = draw.integers(*self._range(scale), self.count).tolist()
             sizes = zip(self._in_its_order(drawn), self.own, self.periods, strict=True)
@@ -701,6 +731,12 @@ class _Resized:
                 yield tuple(point)
             elif tries == _DRAWN:
                 taken, tries = self.closed(), 0
+
+    def is_point(self, point: Sequence[int]) -> bool:
+        """Whether sizes have the remainders of the given ones, and no dimension has one of them."""
+        pairs = zip(point, self.rests, self.periods, strict=True)
+        alike = all(size % period == rest for size, rest, period in pairs)
+        return alike and len({*point} - self.closed()) == self.count
 
     def _range(self, scale: Scale) -> tuple[int, int]:
         factor, width = scale

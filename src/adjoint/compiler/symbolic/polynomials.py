@@ -404,8 +404,8 @@ def _runs(definition: Any, node: Node, sizes: tuple[int, ...]) -> bool:
     """
     if isinstance(definition, _LOOPS):
         return True
-    is_ours = isinstance(definition, RoutineDefinition) and definition.ours is not None
-    if is_ours and not definition.ours.helpers and all(_is_empty(v, sizes) for v in node.outputs):
+    ours = definition.ours if isinstance(definition, RoutineDefinition) else None
+    if ours is not None and not ours.helpers and all(_is_empty(v, sizes) for v in node.outputs):
         return not any(_is_empty(v, sizes) for v in node.inputs())
     return not any(_is_empty(v, sizes) for v in (*node.inputs(), *node.outputs))
 

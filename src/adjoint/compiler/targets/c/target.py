@@ -46,6 +46,8 @@ VECTORS = Vectors(
     beside_calls=32,  # measured with it
     poor=12,  # short symbolic sizes are as fast as closed ones (ca305c20)
     together=8,  # sums over 3 to 20 columns in 0.3-0.45 of the time, 4 rows in 0.4-0.5
+    numbered=8,  # rows of 3 to 8 elements in 0.3-0.8 of the time; 9 to 20 gain a fifth
+    numbered_totals=20,  # sums over 3 to 20 columns in 0.6 of the time
 )
 
 CACHE = Cache(
@@ -110,6 +112,7 @@ LIMITS = Limits(
     deep=64,  # by size: frames of the walks over an expression
     parts=32,  # by size: copies of a loop's body
     pieces=16,  # longer joins are copied: unrolled nets have hundreds of pieces (44c9f65e)
+    numbered=2,  # gcc takes 10-15 ms for each version of a nest
     steps=100,  # the steps of an unrolled loop share functions (831f50dc)
     small_nest=40,  # measured with it
     lines=250,  # as for statements
