@@ -1,4 +1,5 @@
-"""Masks and small whole numbers where vectors run along a block of rows: `shaping/bytes.py`."""
+"""Masks and small whole numbers where vectors run along blocks of rows, or short rows:
+`shaping/bytes.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 import adjoint as ad
 from adjoint.loops.loop_programs import LANE, ForLoop, Load, Local, Store
 
-_BYTES = ("unsigned char", "signed char")
+_BYTES = (ad.bool, ad.uint8, ad.int8)
 ROWS = (9, 30, 64, 65, 200)
 
 
@@ -69,6 +70,28 @@ def test_vectors_along_rows_have_no_bytes_beside_wide_numbers() -> None:
     loops = along_rows(ad.compile(masks).lower(*arguments(200, np.float64, np.uint8)))
     assert loops
     assert not [narrow(loop) for loop in loops if narrow(loop)]
+
+
+def shares(x: Any) -> Any:
+    """The gradient of a softmax along the middle dimension, which keeps masks for a row."""
+    return ad.grad(lambda x: x.softmax(1).square().sum())(x)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("shape", [(20, 40, 30), (7, 5, 16), (9, 3, 63), (2, 4, 200)])
+def test_masks_of_short_rows_are_those_of_eager_mode(shape: tuple[int, ...], dtype: Any) -> None:
+    x = ad.tensor(np.random.default_rng(1).normal(size=shape).astype(dtype) * 3)
+    got, want = ad.compile(shares)(x).numpy(), shares(x).numpy()
+    np.testing.assert_allclose(got, want, rtol=0, atol=20 * np.finfo(dtype).eps)
+
+
+def test_vectors_along_a_short_kept_dimension_are_contiguous_and_wide() -> None:
+    stages = ad.compile(shares).lower(ad.zeros(20, 40, 30, dtype=ad.float64))
+    loops = [s for k in stages.layout.programs.values() for s in k.statements()]
+    vectors = [s for s in loops if isinstance(s, ForLoop) and s.vector]
+    assert vectors
+    assert LANE not in {loop.variable for loop in vectors}
+    assert not [narrow(loop) for loop in vectors if narrow(loop)]
 
 
 def test_bytes_alone_stay_bytes() -> None:

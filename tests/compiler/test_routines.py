@@ -3,6 +3,8 @@ running extrema, places that indices choose, factors of matrices."""
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import subprocess
 import sys
@@ -78,6 +80,38 @@ def test_whole_numbers_divided_by_zero_are_told_in_eager_words() -> None:
     assert_same(compiled(*given), given[0].div(given[1], rounding_mode="floor"))
     with pytest.raises(ValueError, match="division by zero"):
         compiled(ad.tensor([1, 2, 3, 4]), ad.tensor([1, 0, 1, 1]))
+
+
+@pytest.mark.parametrize("high", [100, 2**40, 2**63 - 1])
+@pytest.mark.parametrize("count", [1, 31, 33, 700, 6000])
+def test_members_of_whole_numbers_are_those_of_numpy(count: int, high: int) -> None:
+    generator = np.random.default_rng(count)
+    numbers = generator.integers(-high - 1, high, count)
+    elements = np.concatenate([numbers[:500], generator.integers(-high - 1, high, 3000)])
+    for invert in (False, True):
+        function = functools.partial(ad.isin, invert=invert)
+        compiled = ad.compile(function)
+        given = ad.tensor(elements), ad.tensor(numbers)
+        want = np.isin(elements, numbers, invert=invert)
+        np.testing.assert_array_equal(compiled(*given).numpy(), want)
+        np.testing.assert_array_equal(function(*given).numpy(), want)
+        narrow = [t.to(ad.int8) for t in given]
+        assert_same(compiled(*narrow), function(*narrow))
+
+
+@pytest.mark.parametrize("dtype", [ad.int8, ad.uint8, ad.int16, ad.int32, ad.int64], ids=str)
+@pytest.mark.parametrize("function", [operator.floordiv, operator.mod, ad.fmod])
+def test_quotients_and_rests_of_whole_numbers_are_exact(function: Any, dtype: Any) -> None:
+    info = ad.iinfo(dtype)
+    found = {info.min, info.min + 1, info.max, 0, 1, 2, 3, 7, max(-1, info.min), max(-7, info.min)}
+    dividends, divisors = sorted(found), sorted(found - {0})
+    a = ad.tensor([[a] * len(divisors) for a in dividends], dtype=dtype)
+    b = ad.tensor([divisors] * len(dividends), dtype=dtype)
+    compiled = ad.compile(function)
+    assert_same(compiled(a, b), function(a, b))
+    assert not compiled.lower(a, b).callbacks()
+    with pytest.raises(ValueError, match="division by zero"):
+        compiled(a, b * 0)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12, 30, 31, 37, 49, 64, 74, 97, 101, 128, 210, 1009])

@@ -262,14 +262,62 @@ int logarithms_REAL(const long *sizes, const void *const *given, void *const *ma
   return 0;
 }
 
-/* Integer division; fails for a divisor 0. sizes: elements, whether to round down. */
+/* Integer division; fails for a divisor 0. sizes: elements, whether the quotient is rounded down, whether the rest is
+   wanted instead. */
 int divide_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long down = sizes[1], rest = sizes[2];
   for (long i = 0; i < sizes[0]; i++) {
     const long a = (long)((const REAL *)given[0])[i], b = (long)((const REAL *)given[1])[i];
     if (b == 0) return 1;
     const long q = b == -1 ? (long)(0 - (unsigned long)a) : a / b, r = b == -1 ? 0 : a % b;
-    ((REAL *)made[0])[i] = (REAL)(q - (sizes[1] && r != 0 && (r < 0) != (b < 0)));
+    const long above = down & (r != 0) & ((r < 0) != (b < 0)); /* a branch would be guessed wrong */
+    ((REAL *)made[0])[i] = (REAL)(rest ? r + (b & -above) : q - above);
   }
+  return 0;
+}
+
+/* Whether each element is among some whole numbers, by a table: of all numbers between these if that is short, else of
+   these, at places by their bits. Where the table has nothing it has the first of them. sizes: elements, numbers,
+   whether the answer is turned round. */
+int member_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[0], count = sizes[1];
+  const REAL *x = given[0], *numbers = given[1];
+  unsigned char *found = made[0], otherwise = sizes[2] != 0;
+  if (count == 0) return memset(found, otherwise, (size_t)n), 0;
+  const REAL first = numbers[0];
+  REAL low = first, high = first;
+  for (long k = 1; k < count; k++) low = numbers[k] < low ? numbers[k] : low, high = numbers[k] > high ? numbers[k] : high;
+  const unsigned long range = (unsigned long)high - (unsigned long)low;
+  if (range / 8 <= (unsigned long)(n + count)) {
+    unsigned char *table = calloc(range + 1, 1);
+    if (!table) return 1;
+    for (long k = 0; k < count; k++) table[(unsigned long)numbers[k] - (unsigned long)low] = 1;
+    for (long i = 0; i < n; i++) {
+      const unsigned long at = (unsigned long)x[i] - (unsigned long)low;
+      found[i] = (unsigned char)((at <= range ? table[at] : 0) ^ otherwise);
+    }
+    free(table);
+    return 0;
+  }
+  int bits = 1;
+  while (1L << bits < (count < WORTH / 8 ? 8 : 2) * count) bits++; /* short chains while the table is in the cache */
+  const long places = 1L << bits;
+  REAL *table = malloc((size_t)places * sizeof *table);
+  if (!table) return 1;
+  for (long k = 0; k < places; k++) table[k] = first;
+#define PLACE(value) (long)((unsigned long)(value) * 0x9E3779B97F4A7C15ul >> (64 - bits))
+  for (long k = 1; k < count; k++) {
+    long at = PLACE(numbers[k]);
+    while (table[at] != first && table[at] != numbers[k]) at = (at + 1) & (places - 1);
+    table[at] = numbers[k];
+  }
+  for (long i = 0; i < n; i++) {
+    long at = PLACE(x[i]);
+    while (table[at] != first && table[at] != x[i]) at = (at + 1) & (places - 1);
+    found[i] = (unsigned char)((table[at] == x[i]) ^ otherwise);
+  }
+#undef PLACE
+  free(table);
   return 0;
 }
 

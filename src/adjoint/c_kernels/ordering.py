@@ -1,4 +1,4 @@
-"""Sorted search, histograms, and logarithms of running sums, in C (ordering.c).
+"""Sorted search, histograms, membership, and logarithms of running sums, in C (ordering.c).
 
 Compiled programs call these functions, too. They return None if there is no native code, for small
 arrays, and if the C code fails: the NumPy kernel then raises the error.
@@ -51,6 +51,16 @@ def running_logarithms(x: Array, axis: int) -> Array | None:
         return None
     sizes = [math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])]
     return _made(run, sizes, (x,), np.empty(x.shape, x.dtype))
+
+
+def members(elements: Array, numbers: Array, *, invert: bool) -> Array | None:
+    """Whether each element is among some whole numbers of the same dtype."""
+    whole = elements.dtype == numbers.dtype and elements.dtype.kind in "iu"
+    run = _function("member", elements) if whole else None
+    if run is None:
+        return None
+    sizes = [elements.size, numbers.size, int(invert)]
+    return _made(run, sizes, (elements, numbers), np.empty(elements.shape, np.bool_))
 
 
 def _function(name: str, array: Array) -> Any:

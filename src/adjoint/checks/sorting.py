@@ -9,6 +9,8 @@ from adjoint.core.shapes import Shape, show, wrap_dim
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
+FEW_NUMBERS = 32  # numbers up to which `isin` compares each of them with every element
+
 
 def check_ordered(what: str, dtype: DType) -> None:
     """Raise for a dtype whose elements cannot be compared."""

@@ -15,10 +15,12 @@ from collections.abc import Callable
 
 from adjoint.c_kernels import distance, fourier, loading, sorting
 from adjoint.checks import pooling as windows
+from adjoint.checks.sorting import FEW_NUMBERS
 from adjoint.compiler.definitions import Routine, RoutineDefinition, is_join
 from adjoint.compiler.target import Target
 from adjoint.core.c_types import KINDS, REAL_KINDS
 from adjoint.core.shapes import Shape, around, row_major
+from adjoint.core.symbolic_sizes import is_open
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 from adjoint.graph.passes.products_onto import is_onto
@@ -277,12 +279,26 @@ def _logarithms(node: Node) -> Routine | None:
 
 
 def _divide(node: Node) -> Routine | None:
+    mode = argument(node, "rounding_mode")
+    return None if mode is None else _division(node, down=mode == "floor", rest=False)
+
+
+def _division(node: Node, *, down: bool, rest: bool) -> Routine | None:
+    """The quotient of whole numbers, rounded down or to zero, or the rest that it leaves."""
     a, b = node.args[:2]
     same = a.shape == b.shape and a.dtype is b.dtype is node.output.dtype
-    down = {"floor": 1, "trunc": 0}.get(argument(node, "rounding_mode"))
-    if not same or down is None or a.dtype.is_floating_point or a.dtype.name == "bool":
+    if not same or a.dtype.is_floating_point or a.dtype.name == "bool":
         return None
-    return _ordering("divide", node, math.prod(a.shape), down)
+    return _ordering("divide", node, math.prod(a.shape), int(down), int(rest))
+
+
+def _member(node: Node) -> Routine | None:
+    elements, numbers = node.args[:2]
+    count, dtype = math.prod(numbers.shape), elements.dtype
+    few = not is_open(count) and count <= FEW_NUMBERS
+    if few or dtype is not numbers.dtype or dtype.is_floating_point or dtype.name == "bool":
+        return None
+    return _ordering("member", node, math.prod(elements.shape), count, _flag(node, "invert"))
 
 
 def _frexp(node: Node) -> Routine | None:
@@ -564,7 +580,10 @@ _FINDERS: dict[str, Finder] = {
     "minima_so_far": lambda node: _extrema(node, 1),
     "recurrence": _recurrence,
     "logarithms": _logarithms,
+    "member": _member,
     "divide": _divide,
+    "remainder": lambda node: _division(node, down=True, rest=True),
+    "fmod": lambda node: _division(node, down=False, rest=True),
     "frexp": _frexp,
     "segments": _segments,
     "gather": _gather,

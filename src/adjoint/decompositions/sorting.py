@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from adjoint import ops
-from adjoint.checks.sorting import axis_of, check_count, check_quantile
+from adjoint.checks.sorting import FEW_NUMBERS, axis_of, check_count, check_quantile
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
@@ -18,7 +18,6 @@ Tensor = Any
 Three = tuple[Tensor, Tensor, Tensor]
 
 _FINITE = sys.float_info.max
-_FEW = 16  # test elements up to which every pair is compared
 
 
 def topk(self: Tensor, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Tensor, Tensor]:
@@ -183,7 +182,7 @@ def bucketize_scalar(self: Any, boundaries: Tensor, out_int32: bool, right: bool
 def isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: bool) -> Tensor:
     """Every pair compared; among many test elements, the place of each element is searched for."""
     others, count = test_elements.reshape((-1,)), math.prod(test_elements.shape)
-    if is_open(count) or count > _FEW:
+    if is_open(count) or count > FEW_NUMBERS:
         common = result_type(elements, others)
         ordered, wanted = others.to(common).sort()[0], elements.to(common)
         found = ordered[ops.searchsorted(ordered, wanted).clamp(max=count - 1)] == wanted

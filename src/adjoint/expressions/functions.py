@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
 from adjoint.core.c_types import HALF_FUNCTIONS, HALF_TYPES
-from adjoint.expressions import definitions, special_functions
+from adjoint.expressions import definitions, lanes, special_functions
 from adjoint.expressions.c_text import called, function_text
 from adjoint.expressions.definitions import SCALARS, VECTORS
+from adjoint.expressions.trees import EarlyResult
 
 
 def _library(ours: str, name: str, dtype: str, *given: str) -> str:
@@ -109,6 +110,9 @@ _POINTING = {  # functions of the C library that take other than real numbers
     "jn": "double jn(int, double)", "yn": "double yn(int, double)",
 }  # fmt: skip
 _INLINE = "static inline __attribute__((always_inline)) "
+# Where gcc computes an expression early in one branch only (partial redundancy elimination), the
+# branches stay, and the loop has no vectors: logsumexp took four times as long.
+_NO_PRE = '#pragma GCC optimize ("no-tree-pre")'
 
 
 @cache
@@ -126,7 +130,27 @@ def _calls(name: str) -> tuple[str, ...]:
     found = None if name in OF_C else definitions.find(name)
     if found is None:
         return tuple(special_functions.named_in(text_of(name)))
-    return tuple(sorted(called(found)))
+    return tuple(sorted({*called(found), *(_common(name) if _ends_early(name) else ())}))
+
+
+@cache
+def _common(name: str) -> tuple[str, ...]:
+    """The function for common elements and the condition of the rare ones; () if there are none."""
+    bare = name.removesuffix("f")
+    for base, suffix in ((name, ""), (bare, name[len(bare) :])):
+        if base in COMMON:
+            return tuple(each + suffix for each in COMMON[base])
+    return ()
+
+
+@cache
+def _ends_early(name: str) -> bool:
+    """Whether a function, or one that it calls, has an early result: gcc does not vectorise it."""
+    found = definitions.find(name)
+    if found is None:
+        return False
+    early = any(isinstance(step, EarlyResult) for step in found.steps)
+    return early or any(map(_ends_early, called(found)))
 
 
 def _needed(names: Iterable[str]) -> tuple[dict[str, str], set[str]]:
@@ -173,7 +197,7 @@ def _is_in_libmvec(name: str) -> bool:
 def declared(names: Iterable[str]) -> list[str]:
     """The declarations of functions that are called, in the order that C needs."""
     ours, used = _needed(names)
-    return [*_of_library(used), *_texts(ours, used)]
+    return [*_of_library(used), *_texts(ours, used, in_vectors=True)]
 
 
 def _of_library(used: set[str]) -> Iterator[str]:
@@ -186,12 +210,17 @@ def _of_library(used: set[str]) -> Iterator[str]:
                 yield f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});"
 
 
-def _texts(ours: dict[str, str], used: set[str]) -> list[str]:
+def _texts(ours: dict[str, str], used: set[str], *, in_vectors: bool) -> list[str]:
     """The texts of our functions, and declarations that not every header has."""
     lines = [f"extern {head};" for name, head in _POINTING.items() if name in used]
     lines += [special_functions.head(text) for name, text in ours.items() if name not in inlined()]
     for name, text in ours.items():
-        lines += [_INLINE + text] if name in inlined() else special_functions.definition(text)
+        if in_vectors and (common := _common(name)) and _ends_early(name):
+            found = definitions.find(name)
+            assert found is not None
+            lines.append(lanes.text(found, *common, otherwise=_INLINE + text))
+        else:
+            lines += [_INLINE + text] if name in inlined() else special_functions.definition(text)
     return lines
 
 
@@ -203,6 +232,7 @@ def prelude(names: Iterable[str], data_offset: int) -> str:
     """
     lines = [
         "/* written by adjoint: all memory is given by the caller */",
+        _NO_PRE,
         f"#define DATA(objects, slot) (*(void **)((char *)(objects)[slot] + {data_offset}))",
         "#define INF_double __builtin_inf()",
         "#define INF_float __builtin_inff()",
@@ -224,7 +254,7 @@ def standalone_prelude(names: Iterable[str]) -> str:
         "#define NAN_double ((double)NAN)",
         "#define NAN_float NAN",
     ]
-    return "\n".join([*lines, *_COMMON, *_texts(*_needed(names))]) + "\n"
+    return "\n".join([*lines, *_COMMON, *_texts(*_needed(names), in_vectors=False)]) + "\n"
 
 
 _COMMON = (

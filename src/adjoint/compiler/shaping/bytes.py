@@ -32,7 +32,6 @@ from adjoint.loops.loop_programs import (
     depends,
     overwrites,
     renamed,
-    walk,
 )
 
 _BYTES = frozenset((dtypes.bool_, dtypes.uint8, dtypes.int8))
@@ -46,13 +45,24 @@ def room_of(itemsize: int) -> int:
 
 
 def widen_bytes(draft: Draft) -> None:
-    """Let loops along a block of rows compute with numbers of one width."""
-    if not draft.block:
-        return
+    """Let loops along a block of rows, and short ones, compute with numbers of one width."""
     made = {s.made.dtype for s in draft.program.statements() if isinstance(s, (Load, Let, Select))}
-    if made & _BYTES and made - _BYTES:
-        wide = dtypes.int64 if made & {dtypes.float64, dtypes.int64} else dtypes.int32
-        draft.program.body = _Widening(wide, draft.block).block(draft.program.body)
+    if not (made & _BYTES and made - _BYTES):
+        return
+    widening = _Widening(
+        dtypes.int64 if made & {dtypes.float64, dtypes.int64} else dtypes.int32, draft.block or 1
+    )
+    if draft.block:
+        draft.program.body = widening.block(draft.program.body)
+    elif _has_short(draft):
+        draft.program.body = widening.row(draft.program.body)
+
+
+def _has_short(draft: Draft) -> bool:
+    """Whether a loop of vectors is shorter than one of bytes."""
+    loops = (s for s in draft.program.statements() if isinstance(s, ForLoop) and s.vector)
+    lengths = (int(s.high[0] - s.low[0]) for s in loops if len(s.low) == len(s.high) == 1)
+    return any(length < draft.target.vectors.padded for length in lengths)
 
 
 class _Widening:
@@ -73,6 +83,21 @@ class _Widening:
                 statement.body = self.block(statement.body)
             found.append(statement)
         return found
+
+    def row(self, statements: Sequence[Statement]) -> list[Statement]:
+        """The statements with wide numbers in the memory of a row."""
+        return _retyped([*self._in_row(statements)], self.wide)
+
+    def _in_row(self, statements: Sequence[Statement]) -> Iterator[Statement]:
+        for statement in statements:
+            if isinstance(statement, Room) and statement.count and statement.dtype in _BYTES:
+                yield replace(statement, dtype=self.wide)
+            elif isinstance(statement, (ForLoop, StatementBlock)):
+                yield replace(statement, body=[*self._in_row(statement.body)])
+            elif isinstance(statement, (Load, Store)) and _is_of_block(statement):
+                yield self.widened(statement)
+            else:
+                yield statement
 
     def along(self, loop: ForLoop) -> Statement:
         """A loop along rows, with copies of its bytes before and after it."""
@@ -131,16 +156,19 @@ class _Widening:
 
 def _retyped(statements: Sequence[Statement], wide: DType) -> list[Statement]:
     """The statements with wide variables where those that they read are wide."""
-    inside = walk(statements)
-    made = {s.made for s in inside if isinstance(s, Load) and s.made.dtype is wide}
+    made = {s.made for s in statements if isinstance(s, Load) and s.made.dtype is wide}
     same: dict[Variable, Expression] = {
         replace(wider, dtype=narrow): wider for wider in made for narrow in _BYTES
     }
-    return [_with_variables(statement, same) for statement in statements]
+    found = [_with_variables(statement, same) for statement in statements]
+    return [
+        replace(s, body=_retyped(s.body, wide)) if isinstance(s, (ForLoop, StatementBlock)) else s
+        for s in found
+    ]
 
 
 def _with_variables(statement: Statement, same: dict[Variable, Expression]) -> Statement:
-    if isinstance(statement, ForLoop):
+    if isinstance(statement, (ForLoop, StatementBlock)):
         return replace(statement, body=[_with_variables(s, same) for s in statement.body])
     return renamed(statement, same)
 
@@ -151,7 +179,7 @@ def _in_loop(loop: ForLoop, around: _Around) -> _Around:
 
 
 def _is_of_block(statement: Load | Store) -> bool:
-    """Whether a byte is loaded from, or stored to, the memory of the block."""
+    """Whether a byte is loaded from, or stored to, the memory of the row or of the block."""
     value = statement.place.value
     return isinstance(value, Local) and value.dtype in _BYTES
 

@@ -93,7 +93,7 @@ def _choose_of_many(draft: Draft) -> None:
         inner = range(count, len(band.axes))
         if inner:
             weights += len(band.body)
-            if _is_poor(band, band.axes[best_axis(band, inner, vectors.short)], least):
+            if _is_poor(band, band.axes[best_axis(band, inner, vectors.short)], least, vectors):
                 short += len(band.body)
     rows = int(math.prod(nest.outer))
     draft.lanes = count == 1 and rows >= vectors.whole and (short * 2 >= weights or not weights)
@@ -106,15 +106,18 @@ def short_of(nest: Nest, vectors: Vectors) -> int:
     return vectors.short_totals if depth and len(totals) > 1 else vectors.short
 
 
-def _is_poor(band: Band, axis: Axis, short: int) -> bool:
-    """Whether vectors along an axis gain little: it is short, or strided while rows are not."""
-    if int(axis.size) < short:
-        return True
+def _is_poor(band: Band, axis: Axis, short: int, vectors: Vectors) -> bool:
+    """Whether vectors along an axis gain little: it is short, or strided while rows are not.
+
+    Rows that are strided gain little, too: an axis that is kept and in order may then be shorter.
+    """
     places = [s.place.address for s in band.body if isinstance(s, (Load, Store))]
     steps = [int(p.coefficient(axis.variable)) for p in places]
     row = band.axes[0].variable
     in_order = any(p.coefficient(row) == 1 for p in places)
-    return 1 not in steps and any(steps) and in_order
+    if 1 in steps and not axis.reduced and not in_order:
+        short = min(short, vectors.short)
+    return int(axis.size) < short or (1 not in steps and any(steps) and in_order)
 
 
 def _join_outer(draft: Draft, count: int) -> bool:

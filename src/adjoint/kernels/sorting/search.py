@@ -6,6 +6,7 @@ import numpy as np
 
 from adjoint.c_kernels import ordering
 from adjoint.checks.sorting import (
+    FEW_NUMBERS,
     check_bincount,
     check_bins,
     check_ordered,
@@ -80,6 +81,10 @@ def _bisect(sequence: Array, values: Array, right: bool) -> Array:
 
 def isin(elements: Array, test_elements: Array, assume_unique: bool, invert: bool) -> Array:
     """Whether each element is among the others; NaN never is."""
+    if test_elements.size > FEW_NUMBERS:
+        found = ordering.members(elements, test_elements, invert=invert)
+        if found is not None:
+            return found
     return np.isin(comparable(elements), comparable(test_elements), invert=invert)
 
 
