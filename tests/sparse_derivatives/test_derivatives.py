@@ -163,6 +163,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ArgumentError,
         "the formats are csr, csc, coo, tensor",
     ),
+    "dense": (
+        lambda: ad.hessian(lambda x: x.sum(), format="coo"),
+        ArgumentError,
+        "format='coo' is for sparse=True",
+    ),
     "aux": (
         lambda: ad.jacobian(lambda x: x, has_aux=True, sparse=True),
         ArgumentError,

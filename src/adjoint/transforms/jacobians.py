@@ -367,6 +367,7 @@ def jacobian(
         _check_sparse("jacobian", has_aux, holomorphic)
         compute = SparseMaker.make(f, "jacobian", argnums, format)
         return Transformed(jacobian, f, compute, argnums=argnums, sparse=True, format=format)
+    _check_dense("jacobian", format)
 
     def compute(*args: Any, **keywords: Any) -> Any:
         problem = _Problem("jacobian", f, argnums, args, keywords, has_aux)
@@ -415,6 +416,7 @@ def hessian(
         _check_sparse("hessian", has_aux, holomorphic)
         compute = SparseMaker.make(f, "hessian", argnums, format)
         return Transformed(hessian, f, compute, argnums=argnums, sparse=True, format=format)
+    _check_dense("hessian", format)
     shared: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "holomorphic": holomorphic}
     options: dict[str, Any] = {**shared, "chunk_size": chunk_size, "progress": progress}
     return Transformed(hessian, f, jacfwd(jacrev(f, **shared), **options), **options)
@@ -434,6 +436,7 @@ def value_and_jacobian(
     if sparse:
         compute = SparseMaker.make(f, "jacobian", argnums, format, False, True)
         return Transformed(value_and_jacobian, f, compute, **options)
+    _check_dense("value_and_jacobian", format)
 
     def twice(*args: Any, **keywords: Any) -> tuple[Any, Any]:
         value = f(*args, **keywords)
@@ -446,6 +449,11 @@ def value_and_jacobian(
         return value, found
 
     return Transformed(value_and_jacobian, f, compute_dense, **options)
+
+
+def _check_dense(what: str, form: str) -> None:
+    if form != "csr":
+        raise ArgumentError(f"{what}: format={form!r} is for sparse=True")
 
 
 def _check_sparse(what: str, has_aux: bool, holomorphic: bool) -> None:
